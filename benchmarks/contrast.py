@@ -1,6 +1,6 @@
-"""The contrast readout beside the published scan: python benchmarks/contrast.py
+"""The readouts of states beside the published scan: python benchmarks/contrast.py
 
-Both from features to windows through ``locate``, alternating, the best of several repeats. The
+All from features to windows through ``locate``, alternating, the best of several repeats. The
 exact search beside trying every window (numpy) and beside the scan over the published grid.
 """
 
@@ -17,6 +17,7 @@ from dejacue.method.kernel import engine
 from dejacue.method.scan_readout import schedule_of
 from dejacue_paper import generate
 
+READOUTS = ("published", "contrast", "timeline")
 LENGTHS = (100, 500, 1300, 5000, 20_000)
 BRUTE_UP_TO = 5000
 
@@ -27,17 +28,18 @@ def main() -> None:
     options = parser.parse_args()
     seconds = 0.0 if options.smoke else 1.0
     print("locate(), 768 dimensions, 2 states with 2 descriptions each: ms for all queries")
-    print(f"{'frames':>8} {'scan':>9} {'contrast':>9} {'ratio':>6}")
+    print(f"{'frames':>8} {'scan':>9} {'contrast':>9} {'ratio':>6} {'timeline':>9} {'ratio':>6}")
     for frames in options.frames:
         scene = generate(1, frames=frames, dimension=768)
-        scan, contrast = best(
+        scan, contrast, timeline = best(
             [
                 lambda name=name: locate(scene.history, scene.vocabulary, readout=name)
-                for name in ("published", "contrast")
+                for name in READOUTS
             ],
             seconds=seconds,
         )
-        print(f"{frames:>8} {1e3 * scan:9.3f} {1e3 * contrast:9.3f} {contrast / scan:6.2f}")
+        cells = [f"{1e3 * time_s:9.3f} {time_s / scan:6.2f}" for time_s in (contrast, timeline)]
+        print(f"{frames:>8} {1e3 * scan:9.3f} {' '.join(cells)}")
     print("\nsearch alone, one row of smoothed noise: ms")
     print(f"{'frames':>8} {'grid':>9} {'exact':>9} {'ratio':>6} {'all windows (numpy)':>20}")
     for frames in options.frames:

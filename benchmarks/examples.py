@@ -37,7 +37,7 @@ def main() -> None:
     print(f"{frames} frames, {STATES} states, {DIMENSIONS} dimensions; medians of {clicks}, in ms")
     print(f"{'read all features':34}{median(sums):8.2f}")
     print(f"{'words alone':34}{median(by_words):8.2f}")
-    for readout in ("contrast", "joint"):
+    for readout in ("timeline", "contrast"):
         times, named = [], vocabulary
         for at in rng.permutation(frames)[:clicks]:
             named = named.with_examples({f"state {at % STATES}": [int(at)]})

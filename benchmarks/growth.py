@@ -26,7 +26,7 @@ from rich.table import Table
 from dejacue import History, Vocabulary, check_words, locate
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "speed.md"
-WORKS = ("contrast", "joint", "published", "segments", "check_words")
+WORKS = ("timeline", "contrast", "published", "segments", "check_words")
 DIMENSION = 64
 RUNS = 3
 MAX_SECONDS, MAX_MEGABYTES, MAX_GROWTH = 5, 1000, 12  # of a readout, for 100,000 frames

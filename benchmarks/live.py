@@ -18,7 +18,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from dejacue import History, Vocabulary, locate
+from dejacue import History, Vocabulary
 from dejacue.errors import MissingData
 from dejacue.method import LiveReading, Window
 from dejacue.method.localization import analyse
@@ -66,7 +66,7 @@ def speed(frames: int) -> None:
         if len(spent) > 2 * TIMED:
             del spent[:TIMED]
     print(
-        "\nreading all frames again instead (contrast): ms, and the number of pushes "
+        "\nreading all frames again instead (timeline): ms, and the number of pushes "
         f"({median:.3f} ms each) that take as long"
     )
     for count in (n for n in AGAIN if n <= frames):
@@ -121,10 +121,8 @@ def labels(limit: int | None) -> None:
 def _measured(entry) -> tuple[list[float], list[int | None]]:
     history, vocabulary, references = entry.history, entry.vocabulary, entry.references
     truth = _frames(references.items(), history)
-    whole = locate(history, vocabulary, readout="joint", top=None)
-    offline = _frames(
-        ((s, [interval.window for interval in whole[s]]) for s in whole.states), history
-    )
+    whole = analyse(history, vocabulary).labels
+    offline = {int(frame): state for frame, state in zip(history.frames, whole, strict=True)}
     labellings = [*_said(history, vocabulary, None), offline, *_said(history, vocabulary, history)]
     shares = [
         float(np.mean([labels.get(frame) == state for frame, state in truth.items()]))

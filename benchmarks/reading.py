@@ -1,6 +1,6 @@
 """A whole reading beside the windows alone: python benchmarks/reading.py
 
-``analyse``, which ``find`` uses, adds further windows, evidence and notes to what ``locate`` gives.
+``analyse``, which ``find`` uses, adds trust, evidence, labels and notes to what ``locate`` gives.
 The two take turns, the best of many turns counts, one thread each. The history is made of the
 release's VOST histories, one after the other; without the release it is a scene.
 """
@@ -43,7 +43,7 @@ def main() -> None:
     print(f"{'frames':>8} {'readout':>10} {'locate':>9} {'analyse':>9} {'ratio':>6}")
     for frames in options.frames:
         history, vocabulary = history_of(frames)
-        for name in ("contrast", "published"):
+        for name in ("timeline", "contrast", "published"):
             sides = [
                 lambda call=call, name=name: call(history, vocabulary, readout=name)
                 for call in (locate, analyse)

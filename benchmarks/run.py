@@ -135,7 +135,7 @@ def corpus(table: Table, name: str, count: int, seconds: float) -> None:
 READOUTS = (
     ("published", "≤ 8 µs", "≤ 15 µs"),
     ("contrast", "≤ 12 µs", "≤ 15 µs"),
-    ("joint", "≤ 40 µs", ""),
+    ("timeline", "≤ 40 µs", ""),
 )
 
 

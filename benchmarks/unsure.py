@@ -13,8 +13,8 @@ from rich.console import Console
 from rich.table import Table
 from scipy.stats import spearmanr
 
-from dejacue import locate
 from dejacue.method import next_question
+from dejacue.method.localization import analyse
 from dejacue.method.teaching import taught
 from dejacue.records import Timeline
 from dejacue_paper.data.release import ReleaseEntry
@@ -24,7 +24,7 @@ from dejacue_paper.experiments.like import TEACHERS, family_entries, kin_of, tea
 
 def error(entry: ReleaseEntry, timeline: Timeline) -> float:
     overlaps = [
-        max(timeline[state][0].window.iou(window) for window in windows)
+        max(best.window.iou(window) for window in windows) if (best := timeline.best(state)) else 0
         for state, windows in entry.references.items()
     ]
     return 1 - float(np.mean(overlaps))
@@ -33,10 +33,13 @@ def error(entry: ReleaseEntry, timeline: Timeline) -> float:
 def figures(entry: ReleaseEntry, others: list[ReleaseEntry]) -> tuple[float, ...]:
     """Return the error, and figures that may tell it: high where the answer is unsure."""
     vocabulary = taught(entry.vocabulary, map(teacher, others))
-    timeline = locate(entry.history, vocabulary)
-    scores = [answer.score for answer in timeline.answers]
+    timeline = analyse(entry.history, vocabulary)
+    best = [timeline.best(state) for state in timeline.states]
+    scores = [interval.score if interval else 0.0 for interval in best]
+    trust = [interval.confidence or 0.0 if interval else 0.0 for interval in best]
     (question,) = next_question(entry.history, vocabulary)
-    return error(entry, timeline), -min(scores), -float(np.mean(scores)), question.gain
+    unsure = -min(scores), -float(np.mean(scores)), -min(trust), -float(np.mean(trust))
+    return error(entry, timeline), *unsure, question.gain
 
 
 def main() -> None:
@@ -53,7 +56,13 @@ def main() -> None:
     errors, *columns = np.array(rows).T
     table = Table(f"{len(rows)} videos, mini", "rank correlation with the error")
     for name, column in zip(
-        ("lowest score of a state", "mean score", "what the next question settles"),
+        (
+            "lowest score of a state",
+            "mean score",
+            "lowest confidence of a state",
+            "mean confidence",
+            "what the next question settles",
+        ),
         columns,
         strict=True,
     ):

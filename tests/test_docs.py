@@ -43,7 +43,7 @@ def test_the_python_that_needs_the_release_runs(release, monkeypatch, capsys, tm
     for page in pages:
         code = "\n".join(blocks(page, "py"))
         exec(compile(code, str(page), "exec"), {"__name__": "documentation"})
-    assert capsys.readouterr().out.count("[") == 2  # an interval for each state
+    assert capsys.readouterr().out.count("[") >= 2  # an occurrence of each state
 
 
 def commands() -> dict[str, object]:
@@ -141,7 +141,7 @@ def test_the_count_of_reproduced_values_is_the_one_that_the_command_printed() ->
 
 def test_the_results_in_the_readme_are_those_of_the_page_of_results() -> None:
     rows = re.findall(r"^\|.*\d\d\.\d.*\|$", (ROOT / "README.md").read_text("utf-8"), re.MULTILINE)
-    assert len(rows) == 5
+    assert len(rows) == 6
     page = (ROOT / "docs/results.md").read_text(encoding="utf-8")
     for row in rows:
         assert row in page, row

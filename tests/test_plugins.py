@@ -68,7 +68,7 @@ def test_an_unknown_command_stays_unknown_without_the_paper() -> None:
 def test_a_readout_of_the_paper_names_the_package_where_it_is_missing(name, installed) -> None:
     installed()
     scene = generate(3, frames=17)
-    options = {"top": 1, "kernel": "numpy", "diagnostics": True}
+    options = {"kernel": "numpy", "diagnostics": True}
     with refused(MissingExtra, field="readouts", value=name):
         locate(scene.history, scene.vocabulary, readout=name, **options)
 

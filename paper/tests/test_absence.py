@@ -51,11 +51,11 @@ def test_the_null_has_one_score_for_each_unrelated_state():
         Vocabulary({"a": ["p", "q"], "b": ["r", "s", "t"]}, rng.normal(size=(5, 64)), "generated")
         for _ in range(2)
     ]
-    view = Plan.of(None, "contrast", None, None, False, "auto").view(
-        scene.history, scene.vocabulary
-    )
+    view = Plan.of(None, "contrast", None, False, "auto").view(scene.history, scene.vocabulary)
     expected = [
-        locate(scene.history, words)[state][0].score for words in many for state in words.states
+        locate(scene.history, words, readout="contrast")[state][0].score
+        for words in many
+        for state in words.states
     ]
     assert null_scores(Contrast(), view, many).tolist() == pytest.approx(expected)
 

@@ -803,11 +803,12 @@ def test_events_command_replaces_references_only_when_forced(wide, tmp_path) -> 
     assert read_references(output)[0].history_id == "H001"
 
 
-def test_events_command_writes_no_csv_which_has_no_place_for_frames(tmp_path, passes) -> None:
-    output = tmp_path / "references.csv"
-    with pytest.raises(InputError, match=r"references\.csv: .* a name that ends in \.json"):
-        annotating.events([passes[0]], output)
-    assert not output.exists()
+def test_events_command_writes_csv_with_the_frames(tmp_path, passes) -> None:
+    for name in ("references.csv", "references.json"):
+        annotating.events([passes[0]], tmp_path / name)
+    (reference,) = read_references(tmp_path / "references.csv")
+    assert reference.frames is not None
+    assert [reference] == read_references(tmp_path / "references.json")
 
 
 def test_events_command_says_when_a_pass_is_no_consensus(wide, passes, capsys) -> None:

@@ -41,9 +41,9 @@ def test_ranks_and_windows_are_those_of_the_histories_one_by_one(tmp_path) -> No
         at = corpus.entries.index(entry)
         for row in range(len(corpus))[corpus.rows[entry.id]]:
             assert ranks.by_object[row] == 1 + sum(score > objects[at] for score in objects)
-            assert ranks.by_contrast[row] == 1 + sum(score > clearest[at] for score in clearest)
+            assert ranks.by_windows[row] == 1 + sum(score > clearest[at] for score in clearest)
             assert ranks.first[row] == corpus.entries[int(np.argmax(objects))].id
-            (interval,) = locate(entry.history, entry.vocabulary)[corpus.states[row]]
+            interval = locate(entry.history, entry.vocabulary).best(corpus.states[row])
             assert tuple(ranks.windows[row]) == tuple(interval.window)
     assert len(set(ranks.by_object.tolist())) > 3
 

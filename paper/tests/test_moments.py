@@ -26,8 +26,8 @@ SUFFIXES = (".qvhighlights.jsonl", ".activitynet.json")
 STATES = {"empty": ["empty cup"], "filled": ["cup filled with tea"]}
 INTERVALS = [
     Interval("empty", 0, 3, 2.5),
-    Interval("empty", 6, 7, 0.75, rank=2, kind="alternative"),
-    Interval("empty", 8, 8, 0.5, rank=3, kind="alternative"),
+    Interval("empty", 6, 7, 0.75),
+    Interval("empty", 8, 8, 0.5),
     Interval("filled", 6, 8, 4.0),
 ]
 MARKED = Reference("cup", {"empty": [(0, 3), (9, 9)], "half full": [(4, 8)]})
@@ -111,7 +111,7 @@ def test_a_window_that_descriptions_share_is_one_detection_with_the_best_score(s
         for text, score in zip(texts, scores, strict=True)
         for interval in (
             Interval("empty", 0, 3, score, description=text),
-            Interval("empty", 6, 7, -2.0, None, None, 2, "alternative", text),
+            Interval("empty", 6, 7, -2.0, description=text),
         )
     ]
     shared = of(*rows, empty=texts)

@@ -262,7 +262,7 @@ def test_prompt_variants_are_checked_when_they_are_asked_for(fake):
         ("visual", "frame_indices", np.arange(3), "9 feature rows but 3 frames"),
         ("visual", "visual_features", np.array(["a"]), "instead of numbers"),
         ("text", "state_ids", np.array(["filled", "empty", "empty"]), "the format of the release"),
-        ("text", "state_ids", np.array(["filled", "filled"]), "at least two alternatives"),
+        ("text", "state_ids", np.array(["filled", "filled"]), "need two or more"),
     ],
 )
 def test_a_damaged_file_is_refused(fake, file, key, value, message):

@@ -34,7 +34,6 @@ PAPER: Mapping[str, tuple[str, ...]] = {
         "max-frame",
         "single-median",
         "non-overlap",
-        "joint-or-none",
         "ordered",
         "equal-parts",
         "whole-history",

@@ -28,7 +28,6 @@ typedef struct {
     double *roots;       /* smoothing + 1 */
     double *state;       /* smoothed evidence of states: queries × frames, or one row at a time */
     double *wide, *totals, *sums; /* frames + 1 each, for states.h */
-    int64_t *path;       /* frames: the state of each */
     double *search;      /* SEARCH_ROWS × (frames + 1) */
     void *memory;
 } Scratch;
@@ -79,7 +78,6 @@ static size_t lay_out(const Batch *b, Scratch *s, char *base, int kind) {
     s->wide = part_of(base, &used, states * (frames + 1) * 8);
     s->totals = part_of(base, &used, states * (frames + 1) * 8);
     s->sums = part_of(base, &used, states * (frames + 1) * 8);
-    s->path = part_of(base, &used, states * frames * 8);
     s->search = part_of(base, &used, states * SEARCH_ROWS * (frames + 1) * 8);
     for (size_t i = 1; base && scans && i < k; i++) s->roots[i] = 1.0 / sqrt((double)i);
     return used;
@@ -403,7 +401,7 @@ static Status history_responses(const Batch *b, int64_t index, Scratch *s, Answe
 /* The frame numbers of the answers of one history. */
 static void number_answers(const History *h, Answers a) {
     if (!a.first) return;
-    for (int64_t i = h->row; i < h->row + h->answers; i++) {
+    for (int64_t i = h->row; i < h->row + h->queries; i++) {
         a.first[i] = a.start[i] < 0 ? -1 : h->numbers[a.start[i]];
         a.last[i] = a.end[i] < 0 ? -1 : h->numbers[a.end[i]];
     }
@@ -451,4 +449,4 @@ EVERY(all_contrasts, ROWS_OF_STATES, history_contrast)
 EVERY(all_labels, TABLES_OF_STATES, history_labels)
 
 const Engine ENGINE = {ENGINE_NAME, all_cosines, all_centres, all_responses, all_windows,
-                       all_smoothed, all_contrasts, all_labels, partition, further};
+                       all_smoothed, all_contrasts, all_labels, partition};

@@ -1,7 +1,7 @@
 /* The compiled path of dejacue: what module.c (Python) and the two builds of body.h share.
  *
  * A batch is ragged: every history brings its own tables, runs and queries, and its answers go to
- * consecutive rows of the outputs, one per query (or per label, see History.labels).
+ * consecutive rows of the outputs, one per query.
  */
 #ifndef DEJACUE_KERNEL_H
 #define DEJACUE_KERNEL_H
@@ -14,7 +14,7 @@
 #define BLOCK 32  /* starts that are pruned together */
 #define ROWS 64   /* feature rows whose cosines are finished together */
 
-/* What a path of the joint labelling may be in: see joint.py. */
+/* What a path through the states may be in: see _labelling.py. */
 typedef struct {
     int64_t count;
     const int64_t *state;   /* of each node */
@@ -25,10 +25,9 @@ typedef struct {
 
 typedef struct {
     int64_t frames, queries, runs;
-    int64_t row, answers;     /* its first row of the outputs, and how many it has */
+    int64_t row;              /* its first one of the outputs */
     const int64_t *offsets;   /* (runs + 1): where its runs begin, and the number of frames */
     const int64_t *numbers;   /* (frames): frame numbers, ascending, or NULL */
-    const int64_t *labels;    /* (answers): the query that each answer is of; NULL: its own */
     const void *features;     /* (frames, dimension), or NULL */
     int half;                 /* features are float16, not float32 */
     const float *table;       /* (queries, dimension) */
@@ -41,8 +40,8 @@ typedef struct {
     const double *weights;    /* of the smoothing, by distance 0 … reach */
     int64_t reach;
     Nodes nodes;
-    int64_t *path;            /* (frames): the state of each frame, or NULL */
-    double *levels;           /* (queries): what responses were measured from, or NULL */
+    int64_t *path;            /* (frames): labelling: the state of each frame */
+    double *levels;           /* (queries): what responses were measured from */
 } History;
 
 typedef struct {
@@ -59,7 +58,6 @@ typedef struct {
     int64_t *start, *end;  /* positions among the history's observed frames; -1: no length fits */
     int64_t *first, *last; /* the same as frame numbers, or NULL */
     double *score, *centre, *scale;
-    uint8_t *absent;       /* labelling: the state has no frame */
 } Answers;
 
 enum { OK = 0, NO_MEMORY = 1, BAD_FEATURE = 2, BAD_COSINE = 3, BAD_RESPONSE = 4 };
@@ -83,18 +81,12 @@ typedef struct {
     Status (*smooth)(const Batch *batch, Answers answers);
     /* features or cosines → the windows of the best contrast; given responses: searches those */
     Status (*contrast)(const Batch *batch, Answers answers);
-    /* features, cosines or responses → one labelling of all frames, and its windows */
+    /* features, cosines or responses → one labelling of all frames, and its levels */
     Status (*label)(const Batch *batch, Answers answers);
     /* rows (frames, dimension) in stretches → for each frame where the last segment of the frames
      * of its stretch up to it begins; −1 without memory */
     int (*partition)(const double *rows, int64_t dimension, const int64_t *cuts, int64_t stretches,
                      double penalty, int64_t *start);
-    /* responses (queries, frames) in stretches, and the best window of each row → up to `more`
-     * further ones (queries, more), score 0 where there is none; −1 without memory */
-    int (*further)(const double *rows, int64_t queries, int64_t frames, const int64_t *cuts,
-                   int64_t stretches, const int64_t *start, const int64_t *end,
-                   const double *least, int64_t more, int64_t *out_start, int64_t *out_end,
-                   double *out_score);
 } Engine;
 
 extern const Engine engine_baseline;

@@ -50,10 +50,10 @@ enum { COSINES, CENTRES, RESPOND, LOCATE, SMOOTH, CONTRAST, LABEL, OPERATIONS };
 
 typedef struct {
     /* lists, one entry per history */
-    PyObject *features, *cosines, *responses, *runs, *numbers, *queries, *labels, *lengths, *norms;
+    PyObject *features, *cosines, *responses, *runs, *numbers, *queries, *lengths, *norms;
     PyObject *weights, *node_states, *node_first, *node_follows, *paths, *levels;
     /* arrays */
-    PyObject *centres, *costs, *start, *end, *first, *last, *score, *centre, *scale, *absent, *out;
+    PyObject *centres, *costs, *start, *end, *first, *last, *score, *centre, *scale, *out;
     long long dimension, smoothing, total, stay, rounds;
     double least_scale;
 } Call;
@@ -133,15 +133,6 @@ static int fill_frames(const Call *c, int64_t index, Held *held, const Batch *b,
         for (int64_t t = 1; good && t < h->frames; t++) good = h->numbers[t] > h->numbers[t - 1];
         if (check(good, "numbers", "must ascend within 2^54, one per frame")) return -1;
     }
-    h->answers = h->queries;
-    if (GIVEN(c->labels)) {
-        HOLD_ENTRY(view, labels, 1, 8, 0);
-        h->labels = view->buf, h->answers = view->shape[0];
-        int good = 1;
-        for (int64_t i = 0; i < h->answers; i++)
-            good &= h->labels[i] >= 0 && h->labels[i] < h->queries;
-        if (check(good, "labels", "out of range")) return -1;
-    }
     return 0;
 }
 
@@ -186,14 +177,12 @@ static int fill_nodes(const Call *c, int64_t index, Held *held, const Batch *b, 
     HOLD_ENTRY(view, node_follows, 2, 1, 0);
     nodes->follows = view->buf;
     good &= view->shape[0] == nodes->count && view->shape[1] == nodes->count && starts;
-    if (GIVEN(c->paths)) {
-        HOLD_ENTRY(view, paths, 1, 8, 1);
-        h->path = view->buf;
-        good &= view->shape[0] == h->frames;
-        HOLD_ENTRY(view, levels, 1, 8, 1);
-        h->levels = view->buf;
-        good &= view->shape[0] == h->queries;
-    }
+    HOLD_ENTRY(view, paths, 1, 8, 1);
+    h->path = view->buf;
+    good &= view->shape[0] == h->frames;
+    HOLD_ENTRY(view, levels, 1, 8, 1);
+    h->levels = view->buf;
+    good &= view->shape[0] == h->queries;
     return check(good && b->stay <= h->frames && h->queries >= 2, "nodes", "do not fit");
 }
 
@@ -205,7 +194,7 @@ static int complete(int operation, const History *h) {
     case CENTRES: return h->features && !h->cosines && !h->responses;
     case RESPOND: return h->cosines && h->responses && !h->features && h->offsets;
     case LOCATE:
-        return sources == 1 && (!h->features || h->table) && h->offsets && h->lengths && !h->labels;
+        return sources == 1 && (!h->features || h->table) && h->offsets && h->lengths;
     default:
         if (!h->offsets || (h->features && !h->table)) return 0;
         if (!h->features && !h->cosines) return operation != SMOOTH && h->responses;
@@ -218,7 +207,7 @@ static int fill_history(const Call *c, int operation, int64_t index, Held *held,
     if (fill_tables(c, operation, index, held, b, h) || fill_frames(c, index, held, b, h) ||
         fill_settings(c, index, held, b, h))
         return -1;
-    if (operation == CENTRES) h->queries = h->answers = 0;
+    if (operation == CENTRES) h->queries = 0;
     if (operation == LABEL && fill_nodes(c, index, held, b, h)) return -1;
     return check(h->queries >= 0 && complete(operation, h), "arrays", "wrong ones for the operation");
 }
@@ -253,7 +242,7 @@ static int fill_outputs(const Call *c, int operation, Held *held, const Batch *b
         HOLD(a->centre, hold_flat(held, c->centre, 8, rows, 1, "centre", NULL));
         HOLD(a->scale, hold_flat(held, c->scale, 8, rows, 1, "scale", NULL));
     }
-    if (operation == RESPOND || operation == SMOOTH) return 0;
+    if (operation == RESPOND || operation == SMOOTH || operation == LABEL) return 0;
     HOLD(a->start, hold_flat(held, c->start, 8, rows, 1, "start", NULL));
     HOLD(a->end, hold_flat(held, c->end, 8, rows, 1, "end", NULL));
     HOLD(a->score, hold_flat(held, c->score, 8, rows, 1, "score", NULL));
@@ -262,7 +251,6 @@ static int fill_outputs(const Call *c, int operation, Held *held, const Batch *b
         HOLD(a->first, hold_flat(held, c->first, 8, rows, 1, "first", NULL));
         HOLD(a->last, hold_flat(held, c->last, 8, rows, 1, "last", NULL));
     }
-    if (operation == LABEL) HOLD(a->absent, hold_flat(held, c->absent, 1, rows, 1, "absent", NULL));
     return 0;
 }
 
@@ -281,7 +269,7 @@ static int fill(const Call *c, int operation, Held *held, Batch *b, History *all
     for (int64_t i = 0; i < b->histories; i++) {
         if (fill_history(c, operation, i, held, b, all + i)) return -1;
         if (check(!b->total || b->total >= all[i].frames, "total", "fewer than are given")) return -1;
-        all[i].row = rows, rows += all[i].answers;
+        all[i].row = rows, rows += all[i].queries;
     }
     return fill_outputs(c, operation, held, b, all, rows, a, out);
 }
@@ -304,14 +292,14 @@ static PyObject *run(PyObject *self, PyObject *args) {
     const char *name;
     int operation;
     long long histories;
-    if (!PyArg_ParseTuple(args, "siL(LLLLLd)(OOOOOOOOOOOOOOO)(OOOOOOOOOOO)", &name, &operation,
+    if (!PyArg_ParseTuple(args, "siL(LLLLLd)(OOOOOOOOOOOOOO)(OOOOOOOOOO)", &name, &operation,
                           &histories, &c.dimension, &c.smoothing, &c.total, &c.stay, &c.rounds,
                           &c.least_scale, &c.features, &c.cosines, &c.responses, &c.runs,
-                          &c.numbers, &c.queries, &c.labels, &c.lengths, &c.norms, &c.weights,
+                          &c.numbers, &c.queries, &c.lengths, &c.norms, &c.weights,
                           &c.node_states, &c.node_first, &c.node_follows, &c.paths, &c.levels,
                           &c.centres,
                           &c.costs, &c.start, &c.end, &c.first, &c.last, &c.score, &c.centre,
-                          &c.scale, &c.absent, &c.out))
+                          &c.scale, &c.out))
         return NULL;
     const Engine *engine = find_engine(name);
     if (!engine) return NULL;
@@ -374,48 +362,6 @@ static PyObject *partition(PyObject *self, PyObject *args) {
     Py_RETURN_NONE;
 }
 
-/* further(name, rows (R, N), cuts, start (R), end (R), least (R), start, end, score (R, more)): see
- * contrast.h. */
-static PyObject *further(PyObject *self, PyObject *args) {
-    (void)self;
-    const char *name;
-    PyObject *given[8];
-    if (!PyArg_ParseTuple(args, "sOOOOOOOO", &name, given, given + 1, given + 2, given + 3,
-                          given + 4, given + 5, given + 6, given + 7))
-        return NULL;
-    const Engine *engine = find_engine(name);
-    if (!engine) return NULL;
-    Py_buffer views[8];
-    Held held = {views, 0, 8};
-    int failed = -1, good = 1;
-    const char *names[] = {"rows", "cuts", "start", "end", "least", "out", "out", "out"};
-    for (int k = 0; k < 8 && good; k++)
-        good = hold(&held, given[k], k == 0 || k > 4 ? 2 : 1, 8, k > 4, names[k]) != NULL;
-    if (good) {
-        const int64_t rows = views[0].shape[0], frames = views[0].shape[1];
-        const int64_t count = views[1].shape[0], more = views[5].shape[1];
-        const int64_t *cuts = views[1].buf, *start = views[2].buf, *end = views[3].buf;
-        good = frames >= 1 && frames <= INT32_MAX && more >= 1 && more <= INT32_MAX && count >= 2 &&
-               cuts[0] == 0 && cuts[count - 1] == frames;
-        for (int64_t r = 1; good && r < count; r++) good = cuts[r - 1] < cuts[r];
-        for (int k = 2; good && k < 8; k++) good = views[k].shape[0] == rows;
-        for (int k = 6; good && k < 8; k++) good = views[k].shape[1] == more;
-        for (int64_t q = 0; good && q < rows; q++)
-            good = start[q] >= 0 && start[q] <= end[q] && end[q] < frames;
-        if (!good) refuse("rows", "do not fit the cuts, windows and outputs");
-        else {
-            Py_BEGIN_ALLOW_THREADS
-            failed = engine->further(views[0].buf, rows, frames, cuts, count - 1, start, end,
-                                     views[4].buf, more, views[5].buf, views[6].buf, views[7].buf);
-            Py_END_ALLOW_THREADS
-        }
-    }
-    for (int64_t i = 0; i < held.used; i++) PyBuffer_Release(views + i);
-    if (!good) return NULL;
-    if (failed) return PyErr_NoMemory();
-    Py_RETURN_NONE;
-}
-
 static PyObject *variants(PyObject *self, PyObject *unused) {
     (void)self, (void)unused;
     if (avx2_here) return Py_BuildValue("(ss)", "avx2", "baseline");
@@ -425,7 +371,6 @@ static PyObject *variants(PyObject *self, PyObject *unused) {
 static PyMethodDef methods[] = {
     {"run", run, METH_VARARGS, "One operation on a ragged batch; see dejacue.method.kernel."},
     {"partition", partition, METH_VARARGS, "Where the last segment of the first t frames begins."},
-    {"further", further, METH_VARARGS, "Further windows of rows of responses, best first."},
     {"variants", variants, METH_NOARGS, "The builds that this machine can run, fastest first."},
     {NULL, NULL, 0, NULL},
 };

@@ -67,7 +67,6 @@ static void smooth_row(const History *h, const float *row, double *wide, const d
 typedef struct {
     double centre, scale;
     Window window;
-    int absent;
 } Said;
 
 /* ── one labelling of all frames ───────────────────────────────────────────────────────────── */
@@ -143,7 +142,7 @@ static void best_free_path(const History *h, const double *responses, const doub
 
 /* The states of the path with the highest sum of responses less the cost of its switches, in which
  * every visit lasts at least `stay` frames; of equal paths the one that stays longer. As in
- * joint.py. scores: (stay + 1) × nodes; sources: (frames + 1) × nodes; sums: (frames + 1) × states. */
+ * _labelling.py. scores: (stay + 1) × nodes; sources: (frames + 1) × nodes; sums: (frames + 1) × states. */
 static void best_path(const History *h, const double *sums, int64_t stay, double *scores,
                       int32_t *sources, int64_t *path) {
     const Nodes *nodes = &h->nodes;
@@ -206,35 +205,6 @@ static int find_levels(const History *h, const double *responses, const int64_t 
     return same;
 }
 
-/* By how much the response of a state exceeds that of its strongest sibling. */
-static double lead(const History *h, const double *responses, const double *levels, int64_t state,
-                   int64_t t) {
-    double strongest = -INFINITY;
-    for (int64_t k = 0; k < h->queries; k++) {
-        const double value = responses[k * h->frames + t] - levels[k];
-        if (k != state && value > strongest) strongest = value;
-    }
-    return (responses[state * h->frames + t] - levels[state]) - strongest;
-}
-
-/* The stretch of each state with the highest sum of leads; absent where it has no frame. */
-static void best_stretches(const History *h, const double *responses, const double *levels,
-                           const int64_t *path, Said *said) {
-    for (int64_t k = 0; k < h->queries; k++) said[k].absent = 1;
-    for (int64_t r = 0; r < h->runs; r++)
-        for (int64_t first = h->offsets[r]; first < h->offsets[r + 1];) {
-            const int64_t state = path[first];
-            int64_t end = first;
-            double sum = 0.0;
-            for (; end < h->offsets[r + 1] && path[end] == state; end++)
-                sum += lead(h, responses, levels, state, end);
-            if (said[state].absent || sum > said[state].window.score)
-                said[state].window = (Window){first, end - 1, sum};
-            said[state].absent = 0;
-            first = end;
-        }
-}
-
 /* Levels and the best path by turns; −1 without memory. levels, next: states, all 0. */
 static int label_any_order(const Batch *b, const History *h, const double *responses,
                            double *levels, double *next, int64_t *path) {
@@ -278,18 +248,14 @@ static int label_in_order(const Batch *b, const History *h, const double *respon
     return failed ? -1 : 0;
 }
 
-static int label(const Batch *b, const History *h, const double *responses, int64_t *path,
-                 Said *said) {
+static int label(const Batch *b, const History *h, const double *responses, int64_t *path) {
     const size_t states = (size_t)h->queries;
     double *levels = calloc(2 * states, sizeof(double));
     if (!levels) return -1;
     const int failed = any_order(&h->nodes, h->queries)
                            ? label_any_order(b, h, responses, levels, levels + states, path)
                            : label_in_order(b, h, responses, levels, levels + states, path);
-    if (!failed) {
-        best_stretches(h, responses, levels, path, said);
-        if (h->levels) memcpy(h->levels, levels, states * sizeof(double));
-    }
+    if (!failed && h->levels) memcpy(h->levels, levels, states * sizeof(double));
     free(levels);
     return failed;
 }
@@ -297,9 +263,9 @@ static int label(const Batch *b, const History *h, const double *responses, int6
 /* ── one history ───────────────────────────────────────────────────────────────────────────── */
 
 static void answer(const History *h, const Said *said, Answers a) {
-    for (int64_t i = 0; i < h->answers; i++) {
-        const Said *own = said + (h->labels ? h->labels[i] : i);
-        const int64_t at = h->row + i;
+    for (int64_t q = 0; q < h->queries; q++) {
+        const Said *own = said + q;
+        const int64_t at = h->row + q;
         if (a.start) {
             a.start[at] = own->window.start, a.end[at] = own->window.end;
             a.score[at] = own->window.score;
@@ -309,7 +275,6 @@ static void answer(const History *h, const Said *said, Answers a) {
             a.last[at] = h->numbers[own->window.end];
         }
         if (a.centre) a.centre[at] = own->centre, a.scale[at] = own->scale;
-        if (a.absent) a.absent[at] = (uint8_t)own->absent;
     }
 }
 
@@ -332,7 +297,7 @@ static Status history_states(const Batch *b, int64_t index, Scratch *s, Answers 
         weigh(h, s->wide, s->totals);
     }
     Search search = {0};
-    if (step != ONLY_SMOOTH)
+    if (step == WITH_CONTRAST)
         search = new_search(b->total ? b->total : h->frames, h->frames, s->search);
     int failed = 0;
     for (int64_t q = 0; q < h->queries && !failed; q++) {
@@ -346,14 +311,7 @@ static Status history_states(const Batch *b, int64_t index, Scratch *s, Answers 
         }
         if (step == WITH_CONTRAST) failed = search_row(&search, h, row, s->sums, &said[q].window);
     }
-    if (step == WITH_LABELS && !failed && !status.code) {
-        failed = label(b, h, responses, h->path ? h->path : s->path, said);
-        for (int64_t q = 0; q < h->queries && !failed; q++)
-            if (said[q].absent) {
-                failed = search_row(&search, h, responses + q * apart, s->sums, &said[q].window);
-                said[q].window.score = 0.0; /* it is none of the labelling's */
-            }
-    }
+    if (step == WITH_LABELS && !failed && !status.code) failed = label(b, h, responses, h->path);
     free(search.near);
     if (failed) status = (Status){NO_MEMORY, index, 0};
     else if (!status.code) answer(h, said, a);

@@ -240,18 +240,11 @@ def rich() -> dict[str, Any]:
             score,
             start / 25,
             (end + 1) / 25,
-            rank,
-            kind,
-            None,
-            5 * start,
-            5 * end,
+            0.6,
+            source_start=5 * start,
+            source_end=5 * end,
         )
-        for state, start, end, score, rank, kind in (
-            ("empty", 20, 60, 2.5, 1, "answer"),
-            ("empty", 220, 260, 1.5, 2, "alternative"),
-            ("empty", 5, 12, 0.5, 3, "alternative"),
-            ("filled", 130, 190, 3.25, 1, "answer"),
-        )
+        for state, start, end, score in (("empty", 20, 60, 2.5), ("filled", 130, 190, 3.25))
     ]
     vocabulary = Vocabulary(
         {"empty": ["empty cup"], "filled": ["full cup"], "broken": ["broken cup"]},

@@ -34,7 +34,7 @@ def report(tmp_path_factory):
     finding = Finding(
         history,
         generated.vocabulary,
-        analyse(history, generated.vocabulary, top=1),
+        analyse(history, generated.vocabulary),
         thumbnails=pictures,
         crops=pictures,
         doubts=((Window(20, 30), "is it hidden?"),),
@@ -116,7 +116,7 @@ def test_the_large_picture_is_the_one_nearest_to_the_pointer(opened) -> None:
     page.mouse.move(5, 5)
     page.locator(".large figcaption", has_text="frame 0, 0.00 s").wait_for()
     assert caption.count() == 1
-    assert shown(page, ".shot img") == 3
+    assert shown(page, ".shot img") == page.locator('td[data-name="trust"]').count() >= 3
 
 
 def test_a_page_whose_video_is_gone_says_so_and_works(chromium, report, tmp_path) -> None:

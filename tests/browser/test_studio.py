@@ -239,7 +239,7 @@ def test_frames_are_named_by_key_and_the_page_proposes_the_next(finding) -> None
 def test_readings_are_compared_side_by_side_and_one_is_taken(finding) -> None:
     finding.page.get_by_role("tab", name="Compare").click()
     finding.until("() => document.querySelectorAll('.reading').length === 3")
-    finding.page.get_by_label("readout").select_option("peak")
+    finding.page.get_by_label("readout").select_option("scan")
     finding.page.locator(".compare").get_by_role("button", name="Compare").click()
     finding.until("() => document.querySelectorAll('.reading').length === 4")
     before = finding.windows()

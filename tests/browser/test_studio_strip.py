@@ -164,7 +164,7 @@ def test_marks_that_are_not_confirmed_yet_stay(address, desk) -> None:
     name.fill("")
     page.get_by_text("a state has no name").wait_for()
     page.locator(".pictures").press("Enter")
-    page.get_by_text("give each state a name of its own first").wait_for()
+    page.locator(".sentence", has_text="a state has no name").wait_for()
     name.fill("drained")
     expected = ["full"] * 3 + ["half full"] * 3 + ["drained"] * 3 + ["full"] * 3
     assert marked(user) == expected

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 
 import av
@@ -9,6 +10,8 @@ import numpy as np
 import pytest
 from helpers.studio_page import served
 from PIL import Image
+
+from dejacue import Finding, Interval, Timeline
 
 VIEWS = {
     "workspace": ("", ".cards img"),
@@ -99,6 +102,23 @@ def test_a_job_that_fails_says_why(address, desk, workspace) -> None:
     assert not (workspace / "scene" / "finding.json").exists()
     assert [error for error in user.errors if "400" not in error] == []
     user.errors.clear()
+
+
+def test_a_card_shows_every_occurrence_and_how_far_to_trust_them(address, desk, workspace) -> None:
+    before = Finding.read(workspace / "cup")
+    found = [Interval("full", 10 * n, 10 * n + 5, confidence=0.9) for n in range(6)]
+    found.append(Interval("empty", 6, 8, confidence=0.4))
+    old = before.timeline
+    timeline = Timeline.of(found, old.states, history_id=old.history_id, evidence=old.evidence)
+    replace(before, timeline=timeline).write(workspace / "cup")
+    user = desk(address)
+    user.open()
+    card = user.page.locator(".card", has_text="half full")
+    card.get_by_text("trust: unsure").wait_for()
+    assert card.locator("rect.bar").count() == 7
+    assert card.get_by_role("img").last.get_attribute("aria-label") == (
+        "empty: 6 – 8, half full: not found, full: 0 – 5, 10 – 15, 20 – 25, 30 – 35 and 2 more"
+    )
 
 
 @pytest.mark.long

@@ -88,6 +88,71 @@ def test_examples_stay_with_their_states(address, desk) -> None:
         assert all("before" not in state for state in words["states"])
 
 
+def test_a_person_says_that_every_frame_shows_a_state(finding, workspace) -> None:
+    page = finding.page
+    box = page.get_by_role("checkbox", name="Every frame shows one of these")
+    assert not box.is_checked()
+    box.check()
+    page.locator("h1").click()
+    page.keyboard.press("Control+z")
+    finding.until("() => !document.querySelector('.words [type=checkbox]').checked")
+    page.keyboard.press("Control+Shift+z")
+    finding.until("() => document.querySelector('.words [type=checkbox]').checked")
+    save(page)
+    assert Finding.read(workspace / "cup").vocabulary.exhaustive
+    finding.open(FINDING)
+    assert box.is_checked()
+    page.locator("h1").click()
+    page.keyboard.press("x")
+    page.get_by_text("a frame of none of the states contradicts").wait_for()
+    box.uncheck()
+    page.locator(".words .problem").wait_for(state="detached")
+    save(page)
+    assert not Finding.read(workspace / "cup").vocabulary.exhaustive
+    assert (None, (0, 0)) in saved(workspace)[1]
+
+
+def test_one_state_is_saved_once_something_shows_it(finding, workspace) -> None:
+    page = finding.page
+    box = page.get_by_role("checkbox", name="Every frame shows one of these")
+    page.get_by_role("button", name="remove half full").click()
+    page.get_by_role("button", name="remove empty").click()
+    assert box.is_disabled()
+    assert page.get_by_role("button", name="remove full").is_disabled()
+    save(page)
+    assert saved(workspace) == (["full"], [("full", (50, 50))])
+    finding.expected = "status of 400"
+    page.get_by_role("tab", name="Show it").click()
+    page.get_by_role("button", name="remove full at frame 50").click()
+    page.locator(".show .problem").wait_for()
+    assert "or show an example" in page.locator(".show .problem").inner_text()
+    save_button = page.get_by_role("button", name="Save", exact=True)
+    save_button.click()
+    page.locator(".sentence", has_text="or show an example").wait_for()
+    assert save_button.is_enabled()
+
+
+# A window of 10 – 19 is dragged to 12 – 19, and another of 30 – 39 is deleted
+OTHERS = """async (other) => {
+  const { dragged, denied } = await import("/static/marks.js");
+  const to = { state: "full", before: { start: 10, end: 19 }, start: 12, end: 19 };
+  const none = other ?? undefined;
+  const moved = dragged([], to, () => true, (frame) => (frame === 11 ? none : "empty"));
+  const full = [{ state: "full", start: 30, end: 32, source: null }];
+  const gone = denied(full, { state: "full", start: 30, end: 39 }, () => true, () => none);
+  return [moved, gone].map((marks) => marks.map(({ state, start, end }) => [state, start, end]));
+}"""
+
+
+def test_where_every_frame_shows_a_state_an_edge_says_no_more_than_is_known(address, desk) -> None:
+    user = desk(address)
+    user.open()
+    known = [["full", 12, 19], ["empty", 20, 20]]
+    assert user.page.evaluate(OTHERS, None) == [known, []]
+    expected = [[known[0], ["tilted", 11, 11], known[1]], [["tilted", 30, 39]]]
+    assert user.page.evaluate(OTHERS, "tilted") == expected
+
+
 @pytest.mark.long
 def test_a_state_that_was_called_as_another_takes_nothing_with_it(finding) -> None:
     page = finding.page
@@ -144,5 +209,5 @@ def test_another_readout_says_that_its_defaults_hold(address, desk, workspace) -
     user.page.get_by_text("Readout settings").click()
     readout, coordinates = user.page.locator("details select").all()
     assert coordinates.locator("option:checked").inner_text() == "unchanged (trajectory)"
-    readout.select_option("joint")
+    readout.select_option("contrast")
     assert coordinates.locator("option:checked").inner_text() == "default"

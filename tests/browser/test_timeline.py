@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from helpers.studio_page import WAIT_S
 
-from dejacue import History, Interval, Timeline
+from dejacue import History, Interval, Reference, Timeline
 from dejacue.method import Evidence
 from dejacue.report.scene import scene
 
@@ -49,10 +49,8 @@ def long_scene(count: int, rows: int, spike: int, most: int | None = None) -> di
 def test_labels_of_windows_are_whole_where_there_is_little_room(stage) -> None:
     history = History(np.ones((900, 2)), times_s=20.0 * np.arange(900))
     intervals = [
-        Interval("open", start, start + 249, 1.0, 20.0 * start, 20.0 * start + 5000, rank, kind)
-        for rank, (start, kind) in enumerate(
-            ((0, "answer"), (300, "occurrence"), (600, "occurrence")), 1
-        )
+        Interval("open", start, start + 249, 1.0, 20.0 * start, 20.0 * start + 5000)
+        for start in (0, 300, 600)
     ]
     timeline = Timeline.of(intervals, {"open": ["open"], "shut": ["shut"]})
     chart = stage(scene(history, timeline), {"clock": "seconds"})
@@ -83,14 +81,9 @@ def test_everything_of_a_scene_is_drawn_where_it_lies(stage, rich) -> None:
     assert colour(chart, 45, 0, 55) != ink
     gap = {colour(chart, frame, 2, down) for frame in (105, 110, 115) for down in range(20, 60, 3)}
     assert panel not in gap
-    alternative = [colour(chart, 240 + n / 5, 0, 6) for n in range(30)]
-    assert panel in alternative  # hatched, not filled
-    assert BLUE not in alternative
-    assert len(set(alternative)) > 2
     texts = chart.page.locator(".tl-keys li").all_inner_texts()
     assert texts == [
-        "window",
-        "alternative, by rank",
+        "occurrence",
         "reference",
         "named by a person",
         "named: none of these",
@@ -106,6 +99,56 @@ def test_everything_of_a_scene_is_drawn_where_it_lies(stage, rich) -> None:
     ]
     windows = chart.page.locator(".tl-label .tl-windows").all_inner_texts()
     assert windows == ["20 – 60", "130 – 190", "not found"]
+
+
+@pytest.mark.long
+def test_missed_occurrences_are_hollow_and_superfluous_ones_striped(stage) -> None:
+    intervals = [Interval("on", 10, 19, confidence=0.6), Interval("on", 40, 69, confidence=0.6)]
+    timeline = Timeline.of(intervals, {"on": ["on"], "off": ["off"]})
+    windows = {"on": [(10, 20)], "off": [(75, 95)]}
+    reference = Reference("x", windows, frames=(0, 99), complete=True)
+    chart = stage(scene(History(np.ones((100, 2))), timeline, references=reference), {})
+    panel, ink = colour(chart, 5, 0, 3), colour(chart, 15, 0, 66)
+    assert max(ink) < 60  # the true occurrence that was found
+    height = range(58, 72)
+    hollow = {colour(chart, 92, 1, down) for down in height}
+    assert {panel, ink} <= hollow
+    assert panel not in {colour(chart, 15, 0, down) for down in range(62, 70)}
+    bars = [{colour(chart, frame + part / 9, 0, 8) for part in range(9)} for frame in (17, 67)]
+    assert bars[0] == {BLUE}
+    assert len(bars[1]) > 1
+    legend = chart.page.locator(".tl-keys li").all_inner_texts()
+    assert legend == ["occurrence", "reference", "missed", "superfluous"]
+    groups = chart.page.locator(".tl-label").evaluate_all(
+        "(all) => all.map((one) => one.ariaLabel)"
+    )
+    assert groups == [
+        "State on. Found: frames 10 to 19, frames 40 to 69. Reference: frames 10 to 20. "
+        "Superfluous: frames 40 to 69.",
+        "State off. Not found. Reference: frames 75 to 95. Missed: frames 75 to 95.",
+    ]
+
+
+@pytest.mark.long
+def test_the_less_an_occurrence_is_to_be_trusted_the_paler_it_is(stage) -> None:
+    spans = {10: {"confidence": 0.6}, 40: {"confidence": 0.4}, 70: {"confidence": 0.1}}
+    spans[90] = {"confidence": 0.1, "confirmed": True}
+    intervals = [Interval("on", start, start + 9, **trust) for start, trust in spans.items()]
+    timeline = Timeline.of(intervals, {"on": ["on"], "off": ["off"]})
+    chart = stage(scene(History(np.ones((100, 2))), timeline), {})
+    panel, *bars = (colour(chart, frame, 0, 2) for frame in (3, 12, 42, 72, 92))
+    assert bars[0] == bars[3] == BLUE  # sure, or confirmed by a person
+    reds = [red for red, _, _ in (*bars[:3], panel)]  # the panel is light
+    assert reds == sorted(set(reds))
+    legend = chart.page.locator(".tl-keys li").all_inner_texts()
+    assert legend == ["occurrence", "unsure", "a guess"]
+    labels = chart.page.locator(".tl-windows button").evaluate_all(
+        "(buttons) => buttons.map((button) => button.ariaLabel)"
+    )
+    assert labels == [
+        "on: frames 10 to 19, more likely right",
+        "on: frames 40 to 49, unsure",
+    ]
 
 
 @pytest.mark.long

@@ -11,7 +11,6 @@ import shutil
 import subprocess
 import sys
 from dataclasses import replace
-from itertools import pairwise
 from pathlib import Path
 from subprocess import CompletedProcess
 from typing import Any
@@ -20,10 +19,12 @@ import numpy as np
 import pytest
 import typer
 
-from dejacue import History, Vocabulary, __version__, locate
+from dejacue import History, Interval, Reference, Timeline, Vocabulary, __version__, locate
 from dejacue.cli.app import app
-from dejacue.files import read_history, write_history, write_vocabulary
-from dejacue.method import Contrast, Joint, Scan, evidence
+from dejacue.cli.tables import as_text, timeline_table
+from dejacue.files import read_history, write_history, write_references, write_vocabulary
+from dejacue.method import Contrast, Reading, Scan, Window, evidence
+from dejacue.method.localization import analyse
 from dejacue.plugins import PAPER
 from dejacue.report import plots
 from dejacue.sources.atomic import write_whole
@@ -64,7 +65,7 @@ def rows_of(table: str) -> list[list[str]]:
 def test_locate_prints_one_row_per_description(scan, generated):
     ran = scan()
     expected = [
-        [m.state, m.description, f"{m.window.start} – {m.window.end}", f"{m.score:.2f}"]
+        [m.state, m.description, f"{m.window.start} – {m.window.end}"]
         for m in locate(generated.history, generated.vocabulary, readout="scan")
     ]
     assert ran.code == 0
@@ -87,71 +88,102 @@ def test_locate_prints_csv_with_a_header(scan, generated):
     expected = locate(generated.history, generated.vocabulary, readout="scan")
     assert [row["description"] for row in rows] == [m.description for m in expected]
     assert [(int(r["start"]), int(r["end"])) for r in rows] == [tuple(m.window) for m in expected]
-    assert {row["rank"] for row in rows} == {"1"}
     assert {row["history"] for row in rows} == {"generated-3"}
 
 
-def test_contrast_is_what_locate_does_unless_told_otherwise(dejacue, files, generated):
+def test_the_timeline_is_what_find_reads_unless_told_otherwise(dejacue, files, generated):
     ran = dejacue("find", files[0], "-v", files[1], "-f", "json")
-    document, expected = (
-        json.loads(ran.out),
-        locate(generated.history, generated.vocabulary, readout="contrast"),
-    )
-    assert document["settings"]["readout"]["name"] == "contrast"
-    answers = {
-        interval["state"]: interval
-        for interval in document["intervals"]
-        if interval["kind"] == "answer"
-    }
-    for answer in expected:
-        assert (answers[answer.state]["start"], answers[answer.state]["end"]) == tuple(
-            answer.window
-        )
-    for interval in document["intervals"]:
-        assert interval["score"] >= 0.5 * answers[interval["state"]]["score"]
-    three = dejacue("find", files[0], "-v", files[1], "-f", "json", "--top", 3)
-    expected = locate(generated.history, generated.vocabulary, readout="contrast", top=3)
-    assert json.loads(three.out) == json.loads(expected.to_json())
+    document = json.loads(ran.out)
+    expected = analyse(generated.history, generated.vocabulary)
+    assert document == json.loads(expected.to_json())
+    assert document["settings"]["readout"]["name"] == "timeline"
+    assert all(0 <= interval["confidence"] <= 1 for interval in document["intervals"])
 
 
-def test_options_of_contrast_and_joint_reach_the_library(dejacue, files, generated):
-    words = "--set pooling=0.5 --set smoothing=2 --set bridge=3 --top 1"
+def test_options_of_contrast_and_the_timeline_reach_the_library(dejacue, files, generated):
+    words = "-r contrast --set pooling=0.5 --set smoothing=2 --set bridge=3"
     ran = dejacue("find", files[0], "-v", files[1], "-f", "json", *words.split())
     expected = locate(
         generated.history, generated.vocabulary, readout=Contrast(pooling=0.5, width=2.0, bridge=3)
     )
     assert json.loads(ran.out) == json.loads(expected.to_json())
     words = (
-        "-r joint --set order=filled,empty --set irreversible=true --set stay=5 "
-        "--set smoothing=0.5s --top 2"
+        "--set order=filled,empty --set irreversible=true --set stay=5 --set switch=2 "
+        "--set smoothing=0.5s"
     )
     ran = dejacue("find", files[0], "-v", files[1], "-f", "json", *words.split())
-    joint = Joint(order=("filled", "empty"), irreversible=True, stay=5, smoothing_s=0.5)
-    located = locate(generated.history, generated.vocabulary, readout=joint, top=2)
-    expected = json.loads(located.to_json())
-    text = 'not found: "filled" (no frame in the labelling)'
-    expected["notes"].append({"severity": "information", "text": text})
-    assert json.loads(ran.out) == expected
+    reading = Reading(
+        order=("filled", "empty"), irreversible=True, stay=5, switch=2, smoothing_s=0.5
+    )
+    expected = analyse(generated.history, generated.vocabulary, readout=reading)
+    assert json.loads(ran.out) == json.loads(expected.to_json())
+    assert 'not found: "filled"' in ran.err
 
 
-def test_joint_lists_every_occurrence(dejacue, tmp_path):
+def test_the_table_has_a_line_an_occurrence_with_its_trust(dejacue, tmp_path):
     generated = generate(3, recurrences=4, frames=400)
     history = write_history(tmp_path / "h.npz", generated.history)
     words = write_vocabulary(tmp_path / "v.npz", generated.vocabulary)
-    out = dejacue("find", history, "-v", words, "-r", "joint").out
-    assert out.count("and ") == 6  # three more of each of two states
+    found = analyse(generated.history, generated.vocabulary)
+    assert len(found) == 8  # four of each of two states
+    lines = [[i.state, f"{i.start} – {i.end}", i.trust] for i in found]
+    assert rows_of(dejacue("find", history, "-v", words).out) == lines
+
+
+def test_a_line_names_the_true_window_it_overlaps_and_what_was_missed_comes_last():
+    found = [
+        Interval("open", 0, 9, confidence=0.5),
+        Interval("shut", 10, 19, confidence=0.4),
+        Interval("open", 20, 29, confidence=0.1),
+    ]
+    states = {"open": ("open door",), "shut": ("shut door",), "ajar": ("a gap",), "lost": ("x",)}
+    references = {"open": [Window(0, 4), Window(8, 11)], "ajar": [Window(7, 9), Window(30, 31)]}
+    assert rows_of(as_text(timeline_table(Timeline.of(found, states), references))) == [
+        ["open", "0 – 9", "more likely right", "0 – 4", "0.50"],
+        ["shut", "10 – 19", "unsure", "", "–"],
+        ["open", "20 – 29", "a guess", "", "0.00"],
+        ["ajar", "not found", "", "7 – 9", "0.00"],
+        ["ajar", "not found", "", "30 – 31", "0.00"],
+        ["lost", "not found", "", "", "–"],
+    ]
+    references |= {"ajar": [Window(30, 31)]}
+    complete = Reference("x", references, frames=Window(0, 40), complete=True)
+    assert rows_of(as_text(timeline_table(Timeline.of(found, states), complete))) == [
+        ["open", "0 – 9", "more likely right", "0 – 4", "0.50", "found"],
+        ["shut", "10 – 19", "unsure", "", "–", ""],
+        ["open", "20 – 29", "a guess", "", "0.00", "superfluous"],
+        ["open", "not found", "", "8 – 11", "0.17", "missed"],
+        ["ajar", "not found", "", "30 – 31", "0.00", "missed"],
+        ["lost", "not found", "", "", "–", ""],
+    ]
+
+
+def test_a_complete_reference_is_summed_up_below_the_table(dejacue, tmp_path):
+    generated = generate(3, recurrences=2, frames=200)
+    history = write_history(tmp_path / "h.npz", generated.history)
+    words = write_vocabulary(tmp_path / "v.npz", generated.vocabulary)
+    reference = Reference("x", generated.references, frames=Window(0, 199), complete=True)
+    truth = write_references(tmp_path / "truth.json", [reference])
+    ran = dejacue("find", history, "-v", words, "--references", truth)
+    assert re.search(r"generated-3: 4 of 4 true occurrences found .* 0 superfluous", ran.out)
+    assert "result" not in ran.out  # where all were found, the sentence says it
+    write_references(truth, [replace(reference, complete=False)])
+    assert (
+        "true occurrences" not in dejacue("find", history, "-v", words, "--references", truth).out
+    )
 
 
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        ("--set durations=5,10", "--set durations does not apply to the contrast readout"),
+        ("--set durations=5,10", "--set durations does not apply to the timeline readout"),
         ("-r scan --set pooling=1", "--set pooling does not apply to the scan readout"),
         ("--set smoothing=wide", "give seconds (0.8s) or frames (4)"),
         ("-r scan --set smoothing=0.8s", "give an odd number of frames"),
         ("--set bridge=far", "give a number of frames, or auto"),
-        ("-r joint --set order=empty,full", 'unknown state in the order "full"'),
-        ("-r joint --set stay=900", "longer than every stretch"),
+        ("--set pooling=0.5", "--set pooling does not apply to the timeline readout"),
+        ("--set order=empty,full", 'unknown state in the order "full"'),
+        ("--set stay=900", "longer than every stretch"),
         (
             "-r published --set norm=sum",
             "--set norm does not apply to the preset published; to change settings, use "
@@ -205,21 +237,6 @@ def test_every_readout_can_be_named(scan):
         assert json.loads(ran.out)["settings"]["readout"]["name"] == expected
 
 
-def test_top_adds_windows_that_do_not_overlap(scan):
-    words = ("--top", 3)
-    intervals = json.loads(scan(*words, "-f", "json").out)["intervals"]
-    for text in {interval["description"] for interval in intervals}:
-        ranked = [interval for interval in intervals if interval["description"] == text]
-        assert 2 <= len(ranked) <= 3
-        taken = sorted((interval["start"], interval["end"]) for interval in ranked)
-        assert all(a[1] < b[0] for a, b in pairwise(taken))
-    rows = list(csv.DictReader(io.StringIO(scan(*words, "-f", "csv").out)))
-    assert [row["rank"] for row in rows[:3]] == ["1", "2", "3"]
-    assert scan(*words).out.count("or ") == sum(
-        interval["kind"] == "alternative" for interval in intervals
-    )
-
-
 def test_diagnostics_say_why(scan):
     words = ("--set", "diagnostics=true")
     why = json.loads(scan(*words, "-f", "json").out)["intervals"][0]["diagnostics"]
@@ -235,16 +252,59 @@ def test_seconds_are_shown_where_the_history_has_them(dejacue, tmp_path, generat
     first = locate(timed, generated.vocabulary, readout="scan")[0]
     ran = dejacue("find", path, "-r", "scan", "-v", files[1])
     assert "{:.2f} – {:.2f}".format(*first.times_s) in ran.out
-    ran = dejacue("find", path, "-r", "scan", "-v", files[1], "-f", "csv", "--top", 2)
+    ran = dejacue("find", path, "-r", "scan", "-v", files[1], "-f", "csv")
     best, second = list(csv.DictReader(io.StringIO(ran.out)))[:2]
     assert float(best["start_s"]) == first.times_s[0]
-    assert second["rank"] == "2"
     assert float(second["start_s"]) == int(second["start"]) / 25
     assert float(second["end_s"]) == (int(second["end"]) + 1) / 25  # where the frame ends
 
 
 def replace_columns(history: History, **columns: object) -> History:
     return History(history.features, history.frames, history.id, history.encoder, **columns)
+
+
+def test_labels_are_the_state_of_every_frame_on_request_only(dejacue, files, tmp_path, generated):
+    words = ("find", files[0], "-v", files[1], "-e", "empty=3", "-e", "filled=200")
+    vocabulary = generated.vocabulary.with_examples(empty=3, filled=200)
+    labels = analyse(generated.history, vocabulary).labels
+    ran = dejacue(*words, "-f", "labels")
+    assert ran.code == 0
+    assert "note: read with examples" in ran.err
+    rows = list(csv.DictReader(io.StringIO(ran.out)))
+    assert [row["state"] or None for row in rows] == labels
+    assert [int(row["frame"]) for row in rows] == generated.history.frames.tolist()
+    for name in ("found.labels.csv", "found.log"):
+        format = () if name.endswith(".csv") else ("-f", "labels")
+        assert dejacue(*words, *format, "-o", tmp_path / name).code == 0
+        assert (tmp_path / name).read_text(encoding="utf-8") == ran.out
+    refused = dejacue(*words, "-f", "labels", "-o", tmp_path / "found.csv")
+    assert (refused.code, "does not match --format labels" in refused.err) == (2, True)
+    assert dejacue(*words, "-o", tmp_path / "folder").code == 0
+    assert (tmp_path / "folder" / "timeline.csv").is_file()
+    assert not (tmp_path / "folder" / "timeline.labels.csv").exists()
+
+
+def test_exhaustive_gives_every_frame_to_a_state(dejacue, tmp_path):
+    generated = generate(3, states=("a", "b", "c"), frames=300)
+    frames = {state: windows[0].start + 5 for state, windows in generated.references.items()}
+    history = write_history(tmp_path / "h.npz", generated.history)
+    examples = [word for state in "ab" for word in ("-e", f"{state}={frames[state]}")]
+    shown = {}
+    for words in ((), ("--exhaustive",)):
+        ran = dejacue("find", history, *examples, *words, "-f", "labels")
+        assert ran.code == 0
+        rows = csv.DictReader(io.StringIO(ran.out))
+        shown[words] = {row["state"] for row in rows}
+    assert shown == {(): {"a", "b", ""}, ("--exhaustive",): {"a", "b"}}
+    ran = dejacue("find", history, *examples, "-e", f"none={frames['c']}", "--exhaustive")
+    assert ran.code == 2
+    assert "shows none of the states, but the vocabulary is exhaustive" in ran.err
+
+
+def test_words_that_are_exhaustive_need_no_note_about_none(dejacue, files):
+    words = ("find", files[0], "-v", files[1])
+    assert 'show an example of "none"' in dejacue(*words).out
+    assert 'show an example of "none"' not in dejacue(*words, "--exhaustive").out
 
 
 @pytest.mark.parametrize("format", ["json", "csv", "table"])
@@ -372,7 +432,8 @@ def test_demo_goes_from_pixels_to_a_report(dejacue, tmp_path):
     assert history.encoder.startswith("dejacue-mini@")
     timeline = json.loads((folder / "timeline.json").read_text(encoding="utf-8"))
     assert len(timeline["intervals"]) == len([row for row in rows_of(ran.out) if row[2]])
-    assert list(timeline["states"]) == [row[0] for row in rows_of(ran.out) if row[0]]
+    assert [row["state"] for row in timeline["intervals"]] == [row[0] for row in rows_of(ran.out)]
+    assert {row[3] for row in rows_of(ran.out)} == {"more likely right"}
     assert f"report: {folder / 'report.html'}" in ran.err
     assert f"again: dejacue find {folder / 'scene' / 'scene.mp4'} --masks" in ran.out
     overlaps = [float(row[-1]) for row in rows_of(ran.out) if row[0]]
@@ -496,8 +557,8 @@ def test_the_help_begins_with_what_to_start_with(dejacue):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (("find", "-r", "joint"), "smoothing, pooling, bridge, switch, stay, order, irreversible"),
-        (("find",), "known: smoothing, pooling, bridge, kind, match, rate, errors"),
+        (("find",), "known: smoothing, bridge, switch, stay, order, irreversible, kind, match"),
+        (("find", "-r", "contrast"), "known: smoothing, pooling, bridge, kind, match, rate"),
         (("encode", "-o", "x.npz"), "known: kind, match, rate, errors, max_pixels"),
     ],
 )
@@ -645,8 +706,6 @@ def test_a_bad_file_becomes_one_sentence_that_names_it(dejacue, files, tmp_path,
         ("--readout peak --set norm=sum", "--set norm does not apply to the peak readout"),
         ("--readout peak --set durations=5", "--set durations does not apply to the peak readout"),
         ("--readout boxcar --set runs=bridged", "--set runs does not apply to the boxcar readout"),
-        ("--readout peak --top 2", "top 2: the peak readout has one window per description"),
-        ("--top 0", "top 0: give the number of windows"),
         ("--set templates=raw", r"cup\.vocabulary\.npz: holds one form of each description"),
     ],
 )

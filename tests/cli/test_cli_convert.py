@@ -43,6 +43,25 @@ def test_references_go_to_another_tool_and_come_back(kind, video, tmp_path, deja
         assert 'frame="10"' not in text
 
 
+def test_marks_of_another_tool_are_complete_where_one_says_so(video, tmp_path, dejacue) -> None:
+    ours, there, back = (tmp_path / name for name in ("cup.json", "cup.srt", "back.csv"))
+    write_references(ours, [CUP])
+    assert dejacue("convert", ours, there, "--times", video).code == 0
+    assert dejacue("convert", there, back, "--times", video, "--complete").code == 0
+    (read,) = read_references(back)
+    assert (read.states, read.complete, tuple(read.frames)) == (CUP.states, True, (0, 9))
+
+    ran = dejacue("convert", ours, back, "--complete")
+    assert (ran.code, "its first and last frame are unknown" in ran.err) == (2, True)
+    ran = dejacue("convert", ours, there, "--times", video, "--complete")
+    assert (ran.code, "cannot say that references are complete" in ran.err) == (2, True)
+    write_references(ours, [Reference("cup", {"empty": [(0, 3)], "full": [(3, 8)]})])
+    ran = dejacue("convert", ours, tmp_path / "new.json", "--times", video, "--complete")
+    assert ran.code == 2
+    assert ran.err.startswith(f"dejacue: {ours}: reference cup: is complete, but window [0, 3]")
+    assert not (tmp_path / "new.json").exists()
+
+
 def test_of_a_bad_file_nothing_is_written(video, tmp_path, dejacue) -> None:
     path, out = tmp_path / "bad.eaf", tmp_path / "out.json"
     path.write_text("<ANNOTATION_DOCUMENT>")

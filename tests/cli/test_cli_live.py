@@ -117,7 +117,7 @@ def test_elsewhere_than_on_a_terminal_every_change_is_a_line(live):
     assert ran.code == 0
     assert "frame " in ran.out
     assert ran.out.count("closed: ") >= 2
-    assert "description" in ran.out, "the table stands at the end"
+    assert "trust" in ran.out, "the table stands at the end"
 
 
 def test_the_folder_holds_what_locate_writes(live, tmp_path):
@@ -325,7 +325,7 @@ def test_sources_that_cannot_be_used(live, monkeypatch, source, more, sentence):
         ((*BOX, "--tracker", "sma2"), 'did you mean "sam2"'),
         ((*BOX, "--delay", "-1"), "delay must be 0 or more"),
         ((*BOX, "--horizon", "0"), "horizon must be more than 0"),
-        ((*BOX, "--readout", "joint", "--like", "no.npz"), "no.npz"),
+        ((*BOX, "--readout", "contrast", "--like", "no.npz"), "no.npz"),
     ],
 )
 def test_what_does_not_fit_is_refused_in_one_line(live, where, sentence):

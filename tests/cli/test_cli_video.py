@@ -17,14 +17,13 @@ from rich.console import Console
 from rich.table import Table
 
 from dejacue.cli import tables
-from dejacue.files import read_history, write_history, write_vocabulary
+from dejacue.files import read_history
 from dejacue.report.thumbnails import thumbnail
 from dejacue.sources.encoders import Encoder, siglip
 from dejacue.sources.encoders.mini import Mini
 from dejacue.sources.encoders.weights import Weights
 from dejacue.sources.masks import Masks
 from dejacue.sources.video import Video
-from dejacue_paper import generate
 from dejacue_paper.data.rendered import render, write_scene
 
 
@@ -49,6 +48,34 @@ def encode(dejacue, scene, tmp_path, monkeypatch):
 
 def never(*_: object) -> None:
     raise AssertionError("the video was decoded again")
+
+
+def test_borders_are_finer_than_the_frames_that_are_taken(locate, dejacue, tmp_path):
+    assert locate("-o", "whole").code == 0
+    ran = locate("--fps", 3, "-o", "out")
+    assert ran.code == 0
+    history = read_history(tmp_path / "out" / "scene.history.npz")
+    assert set(np.diff(history.source_frames).tolist()) == {4}
+    borders = {}
+    for folder in ("whole", "out"):
+        document = json.loads((tmp_path / folder / "timeline.json").read_text(encoding="utf-8"))
+        empty, full = document["intervals"]
+        borders[folder] = full
+        assert empty["end_s"] == full["start_s"]
+        frame = full.get("source_start", full["start"])
+        assert full["start_s"] == pytest.approx(frame / 12)
+    assert borders["out"]["source_start"] == borders["whole"]["start"]
+    assert borders["out"]["source_start"] not in history.source_frames
+    assert borders["out"]["start"] in history.frames
+    seconds = f"{borders['out']['start_s']:.2f}"
+    assert f"{seconds} – 5.00" in ran.out
+    assert f"{seconds} – 5.00 s" in (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
+    cues = (tmp_path / "out" / "timeline.vtt").read_text(encoding="utf-8")
+    assert f"00:00:0{seconds}0 --> 00:00:05.000" in cues
+    store = dejacue("find", tmp_path / "out", "-o", tmp_path / "again.json")
+    assert store.code == 0
+    again = json.loads((tmp_path / "again.json").read_text(encoding="utf-8"))["intervals"]
+    assert again[1]["source_start"] == borders["out"]["source_start"]
 
 
 # What is kept
@@ -433,13 +460,3 @@ def test_info_says_which_encoders_are_ready(dejacue, tmp_path, monkeypatch):
         except importlib.metadata.PackageNotFoundError:
             expected = "not installed"
         assert facts[name].strip() == expected
-
-
-def test_a_state_that_comes_back_is_hinted_at(dejacue, tmp_path):
-    once, often = generate(3, gaps=[(100, 7)]), generate(3, recurrences=4, frames=400)
-    for generated, hinted in ((once, False), (often, True)):
-        history = write_history(tmp_path / "h.npz", generated.history)
-        words = write_vocabulary(tmp_path / "v.npz", generated.vocabulary)
-        ran = dejacue("find", history, "-v", words)
-        assert ran.code == 0
-        assert ("may occur more than once; the joint readout lists" in ran.out) is hinted

@@ -16,7 +16,6 @@ LISTS = (
     "runs",
     "numbers",
     "queries",
-    "labels",
     "lengths",
     "norms",
     "weights",
@@ -36,7 +35,6 @@ ARRAYS = (
     "score",
     "centre",
     "scale",
-    "absent",
     "out",
 )
 COSINES, CENTRES, RESPOND, LOCATE, SMOOTH, CONTRAST, LABEL = range(7)
@@ -72,7 +70,7 @@ def arguments(operation: int) -> dict[str, object]:
     if operation == LOCATE:
         fields |= {"lengths": [np.array([1, 2])], "norms": [np.array([1.0, 1.5])]}
     elif operation >= SMOOTH:
-        fields |= {"weights": [np.array([1.0, 0.5])], "labels": [np.array([0, 1])]}
+        fields |= {"weights": [np.array([1.0, 0.5])]}
     if operation == LABEL:
         fields |= {
             "node_states": [np.array([0, 1])],
@@ -81,7 +79,6 @@ def arguments(operation: int) -> dict[str, object]:
             "costs": np.ones(1),
             "paths": [np.empty(n, np.int64)],
             "levels": [np.empty(q)],
-            "absent": np.empty(2, bool),
         }
     if operation == COSINES:
         fields["cosines"] = [cosines]

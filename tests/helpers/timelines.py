@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from dejacue import History, Interval, Vocabulary, locate
+from dejacue import Interval, Timeline
 
 
-def occurrences(
-    history: History, vocabulary: Vocabulary, readout: Any = "joint", **options: Any
-) -> dict[str, list[Interval]]:
-    """Return state → its intervals, best first."""
-    timeline = locate(history, vocabulary, readout=readout, top=None, **options)
-    return {state: timeline[state] for state in vocabulary.states}
+def by_description(timeline: Timeline) -> list[Interval]:
+    """Return the best interval of each description, or of its state, in the vocabulary's order."""
+    return [
+        max(
+            (i for i in timeline[state] if i.description in (None, text)),
+            key=lambda interval: interval.score,
+        )
+        for state, texts in timeline.states.items()
+        for text in texts
+    ]

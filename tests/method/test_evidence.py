@@ -83,10 +83,12 @@ def test_evidence_is_what_the_scan_sums() -> None:
     rng = np.random.default_rng(3)
     history = History(rng.normal(size=(80, 8)), np.r_[0:50, 60:90])
     v = Vocabulary({"a": ["x", "xx"], "b": "y"}, rng.normal(size=(3, 8)))
-    seen = evidence(history, v)
+    seen = evidence(history, v, readout="published")
     assert seen.cosines.shape == seen.responses.shape == (3, 80)
     assert not seen.responses.flags.writeable
-    for q, interval in enumerate(locate(history, v)):
+    timeline = locate(history, v, readout="published")
+    for q, (state, text) in enumerate(zip(v.state_names, v.descriptions, strict=True)):
+        (interval,) = [i for i in timeline[state] if i.description == text]
         inside = np.isin(history.frames, np.arange(interval.window.start, interval.window.end + 1))
         total = seen.responses[q, inside].sum() / np.sqrt(interval.window.length)
         assert interval.score == pytest.approx(total, abs=1e-10)

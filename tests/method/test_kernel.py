@@ -103,25 +103,23 @@ def check_all_steps(batch: Ragged, schedule: LengthSchedule, smoothing: int) -> 
 
 
 def as_states(batch: Ragged, seed: int, least: int) -> tuple[Ragged, Labelling]:
-    """Return the histories with stretches, weights, shared answers and rules of labelling."""
+    """Return the histories with stretches, weights and rules of labelling."""
     rng = np.random.default_rng(seed)
     irreversible, stay = bool(rng.random() < 0.3), int(rng.choice([1, 1, 2, 5]))
     irreversible = irreversible and least < 5  # of more, only with an order
     d = batch.histories[0].dimension
-    queries, cuts, labels, weights, nodes, costs = [], [], [], [], [], []
+    queries, cuts, weights, nodes, costs = [], [], [], [], []
     for history in batch.histories:
         stay = min(stay, len(history))
         count = int(rng.integers(least, least + 3))
         queries.append(rng.normal(size=(count, d)).astype(np.float32))
         cuts.append(stretches(history.frames, int(rng.choice([0, 1, 3, 10**6]))))
-        labels.append(np.sort(rng.integers(0, count, rng.integers(1, 6))))
         weights.append(gaussian(float(rng.choice([0.0, 0.4, 4.0, 300.0])), history.span))
         order = tuple(rng.permutation(count)[:2].tolist()) if rng.random() < 0.3 else None
         nodes.append(nodes_for(count, order, irreversible))
         costs.append(float(rng.uniform(0, 5)))
     rules = Labelling(nodes, np.array(costs), stay, 4)
-    shared = labels if rng.random() < 0.7 else None
-    return Ragged(batch.histories, queries, cuts, shared, weights), rules
+    return Ragged(batch.histories, queries, cuts, weights), rules
 
 
 def columns(answers: Answers) -> list[np.ndarray]:
@@ -135,15 +133,12 @@ def state_steps(tested, states: Ragged, rules: Labelling, centres, cosines, resp
     responses = smoothed[0] if responses is None else responses
     first = Labelling(rules.nodes[:1], rules.costs[:1], rules.stay, 4)
     half = responses.shape[1] // 2 + 1
-    best = tested.search(responses, cuts, responses.shape[1])
-    further = tested.further(responses, cuts, *best[:2], 5, best[2] / 4)
+    tested.label(states, centres, tables, rules)
     return {
         "smooth": [*smoothed, *scales],
         "contrast": columns(tested.contrast(states, centres)),
-        "label": columns(tested.contrast(states, centres, tables, rules)),
-        "kept": [table for name in EvidenceTables.__slots__ for table in getattr(tables, name)],
+        "label": [table for name in EvidenceTables.__slots__ for table in getattr(tables, name)],
         "search": tested.search(responses, cuts, responses.shape[1] + 3),
-        "further": [np.array(row) for row in further],
         "search_parts": tested.search_parts([responses[:1], responses[-1:, :half]], 2 * half),
         "label_responses": tested.label_responses(responses, cuts, first),
     }
@@ -158,10 +153,8 @@ def check_states(batch: Ragged, seed: int, least_states: int = 2) -> None:
         for build in BUILDS:
             fast = engine(build)
             got = state_steps(fast, states, rules, centres, cosines, expected["smooth"][0])
-            got["without tables"] = columns(fast.contrast(states, centres, None, rules))
             for step, arrays in got.items():
-                correct = expected["label" if step == "without tables" else step]
-                for a, b in zip(correct, arrays, strict=True):
+                for a, b in zip(expected[step], arrays, strict=True):
                     equal(a, b, f"{build}: {step}")
 
 
@@ -240,27 +233,6 @@ def test_wrong_tables_of_segments_are_refused_before_they_are_read(
 ) -> None:
     with pytest.raises(ValueError, match=r"rows|cuts"):
         engine(build).partition(rows, np.array(cuts), penalty)
-
-
-@pytest.mark.parametrize("build", BUILDS)
-@pytest.mark.parametrize(
-    ("cuts", "start", "end", "least"),
-    [
-        ([0, 3], [0], [1], [0.0]),
-        ([0, 2, 2, 4], [0], [1], [0.0]),
-        ([0, 4], [-1], [1], [0.0]),
-        ([0, 4], [2], [1], [0.0]),
-        ([0, 4], [0], [4], [0.0]),
-        ([0, 4], [0, 0], [1, 1], [0.0]),
-        ([0, 4], [0], [1], [0.0, 0.0]),
-    ],
-)
-def test_wrong_windows_are_refused_before_further_ones_are_searched(
-    build, cuts, start, end, least
-) -> None:
-    cuts, start, end = (np.array(column) for column in (cuts, start, end))
-    with pytest.raises(ValueError, match="do not fit"):
-        engine(build).further(np.ones((1, 4)), cuts, start, end, 2, np.array(least))
 
 
 @pytest.mark.parametrize("build", BUILDS)
@@ -450,14 +422,16 @@ WRONG = [
     {"queries": [np.ones((2, 3), np.float32)]},
     {"operation": 9},
     {"operation": -1},
-    {"start": np.empty(1, np.int64)},
-    {"score": np.empty(2, np.float32)},
     {"dimension": 0},
     {"centres": np.ones((1, 3), np.float32)},
     {"centres": np.ones(4, np.float32)},
     {"least_scale": 0.0},
     {"least_scale": np.nan},
     {"total": 3},
+]
+OF_WINDOWS = [
+    {"start": np.empty(1, np.int64)},
+    {"score": np.empty(2, np.float32)},
 ]
 OF_SCAN = [
     {"lengths": [np.array([0, 2])]},
@@ -469,16 +443,12 @@ OF_SCAN = [
     {"norms": [np.array([1.0, np.nan])]},
     {"smoothing": 2},
     {"cosines": [np.zeros((2, 6), np.float32)]},
-    {"labels": [np.array([0, 1])]},
 ]
 OF_STATES = [
     {"weights": [np.array([])]},
     {"weights": [np.array([np.nan])]},
     {"weights": [np.array([0.0, 1.0])]},
     {"weights": None},
-    {"labels": [np.array([0, 2])]},
-    {"labels": [np.array([-1, 0])]},
-    {"labels": [np.array([0, 1, 1])]},
     {"numbers": None, "first": None},
     {"cosines": [np.zeros((2, 7), np.float32)]},
     {"responses": [np.zeros((3, 6))]},
@@ -498,8 +468,6 @@ OF_LABELS = [
     {"stay": 0},
     {"stay": 7},
     {"rounds": 0},
-    {"absent": None},
-    {"absent": np.empty(3, bool)},
 ]
 
 
@@ -507,6 +475,7 @@ OF_LABELS = [
     ("operation", "changes"),
     [
         *((operation, changes) for operation in (LOCATE, CONTRAST, LABEL) for changes in WRONG),
+        *((operation, changes) for operation in (LOCATE, CONTRAST) for changes in OF_WINDOWS),
         *((LOCATE, changes) for changes in OF_SCAN),
         *((operation, of_state) for operation in (CONTRAST, LABEL) for of_state in OF_STATES),
         *((LABEL, of_label) for of_label in OF_LABELS),

@@ -120,19 +120,10 @@ def test_one_vocabulary_serves_all_histories() -> None:
     assert answers(locate_many(histories, vocabularies[0])) == answers(alone)
 
 
-def test_two_windows_are_the_first_two_of_three() -> None:
-    scene = generate(3, recurrences=3)
-    two, three = (locate(scene.history, scene.vocabulary, top=top) for top in (2, 3))
-    assert list(two) == [interval for interval in three if interval.rank <= 2]
-    assert any(interval.rank == 2 for interval in two)
-
-
-def test_diagnostics_and_alternatives_are_the_same_in_batches() -> None:
+def test_diagnostics_are_the_same_in_batches() -> None:
     histories, vocabularies = pairs(4)
-    alone = [
-        locate(h, v, top=3, diagnostics=True) for h, v in zip(histories, vocabularies, strict=True)
-    ]
-    many = list(locate_many(histories, vocabularies, top=3, diagnostics=True))
+    alone = [locate(h, v, diagnostics=True) for h, v in zip(histories, vocabularies, strict=True)]
+    many = list(locate_many(histories, vocabularies, diagnostics=True))
     assert [r.to_dict() for r in many] == [r.to_dict() for r in alone]
 
 
@@ -324,7 +315,3 @@ def test_bad_settings_are_refused_at_once() -> None:
         locate_many(histories, vocabularies, readout="scam")
     with refused(field="threads", value=0):
         locate_many(histories, vocabularies, threads=0)
-    with refused(field="top", value=0):
-        locate(histories[0], vocabularies[0], top=0)
-    with refused(field="top", value=2):
-        locate(histories[0], vocabularies[0], top=2, readout="peak")

@@ -14,16 +14,16 @@ from dejacue.demo import write_demo
 from dejacue.files import read_vocabulary, write_vocabulary
 from dejacue.method import Window
 from dejacue.method.localization import analyse
-from dejacue.method.strips import Border, Strip
+from dejacue.method.strips import Border, Strip, marked
 from dejacue.report.contact_sheet import strip_sheet
 from dejacue_paper import generate
 
 EPISODES = [("empty", 60), ("filled", 80), ("empty", 40)]
 
 
-def made(seed=3, covers="some", **options):
+def made(seed=3, exhaustive=False, **options):
     sample = generate(seed, episodes=EPISODES, signal=0.4, **options)
-    vocabulary = replace(sample.vocabulary, covers=covers)
+    vocabulary = replace(sample.vocabulary, exhaustive=exhaustive)
     finding = Finding(sample.history, vocabulary, analyse(sample.history, vocabulary))
     return sample, finding
 
@@ -58,9 +58,8 @@ def test_marks_are_facts_from_the_first_picture_to_the_last():
     window = answer["filled"][0].window
     assert frames[3] < window.start <= frames[4]
     assert frames[8] <= window.end < frames[9]
-    stretches = answer["empty"]
-    assert [i.kind for i in stretches if i.kind != "alternative"] == ["answer", "occurrence"]
-    windows = sorted(i.window for i in stretches if i.kind != "alternative")
+    windows = [i.window for i in answer["empty"] if i.confirmed]
+    assert len(windows) == 2
     assert windows[0].start <= frames[0]
     assert windows[0].end >= frames[2]
     assert windows[1].start <= frames[10]
@@ -69,6 +68,22 @@ def test_marks_are_facts_from_the_first_picture_to_the_last():
         assert answer.at(frame=frames[unmarked]) is None
     assert finding.vocabulary.examples == ()
     assert "Strip of 12 pictures" in repr(strip)
+
+
+def test_marks_may_name_a_single_state_and_other_pictures_show_none():
+    sample, finding = made()
+    strip = finding.strip(12)
+    words = marked(sample.history, None, strip, {"visible": (4, 8)})
+    assert list(words.states) == ["visible"]
+    answer = replace(finding, vocabulary=words).with_words()
+    (window,) = (interval.window for interval in answer["visible"] if interval.confirmed)
+    assert strip.frames[3] < window.start <= strip.frames[4]
+    assert strip.frames[8] <= window.end < strip.frames[9]
+    unmarked = [frame for at, frame in enumerate(strip.frames) if not 4 <= at <= 8]
+    assert {answer.labels[frame] for frame in unmarked} == {None}
+    for marks in ({}, {"none": (0, 3)}, {None: (0, 3)}):
+        with refused(field="marks", value=[]):
+            marked(sample.history, None, strip, marks)
 
 
 def test_marks_of_some_pictures_keep_what_is_known_of_the_others():
@@ -80,16 +95,16 @@ def test_marks_of_some_pictures_keep_what_is_known_of_the_others():
     assert set(answer.named["filled"]) <= set(known["filled"])
 
 
-def test_where_all_frames_are_covered_what_is_not_marked_stays_unknown():
-    _, finding = made(covers="all")
+def test_where_every_frame_shows_a_state_what_is_not_marked_stays_unknown():
+    _, finding = made(exhaustive=True)
     strip = finding.strip(12)
     answer = finding.mark(strip, {"filled": (4, 8), "empty": [(0, 2), (10, 11)]})
     assert {e.state for e in answer.vocabulary.facts} == {"filled", "empty"}
     assert answer.at(frame=strip.frames[3]) is not None
-    with refused(field="covers", value="5"):
+    with refused(field="exhaustive", value="5"):
         finding.correct(none=5)
-    with refused(field="covers"):
-        made(covers=np.zeros((2, 2)))
+    with refused(field="exhaustive"):
+        made(exhaustive=np.zeros((2, 2)))
 
 
 def test_later_marks_replace_what_they_contradict_and_nothing_else():
@@ -117,12 +132,8 @@ def test_finer_strips_close_a_border_to_a_frame():
         finding = finding.mark(strip, seen(sample, strip))
         looks += 1
         assert looks < 12
-    windows = {state: [] for state in sample.references}
-    for interval in finding.timeline.claimed:
-        windows[interval.state].append(interval.window)
-    assert {state: sorted(w) for state, w in windows.items()} == {
-        state: sorted(w) for state, w in sample.references.items()
-    }
+    windows = {state: [i.window for i in finding[state]] for state in sample.references}
+    assert windows == {state: sorted(w) for state, w in sample.references.items()}
     with refused(field="border", value=("filled", "end"), remedy="choose another border"):
         finding.strip(8, border=("filled", "end"))
 
@@ -199,15 +210,15 @@ def test_a_strip_of_something_else_is_refused():
             finding.strip(8, border=border)
 
 
-def test_a_vocabulary_says_what_it_covers_in_files(tmp_path):
-    (tmp_path / "cup.yaml").write_text("covers: all\nstates:\n  a: cup\n  b: mug\n")
-    assert read_vocabulary(tmp_path / "cup.yaml").covers == "all"
-    sample, finding = made(covers="all")
+def test_a_vocabulary_says_in_files_that_every_frame_shows_a_state(tmp_path):
+    (tmp_path / "cup.yaml").write_text("exhaustive: true\nstates:\n  a: cup\n  b: mug\n")
+    assert read_vocabulary(tmp_path / "cup.yaml").exhaustive
+    sample, finding = made(exhaustive=True)
     write_vocabulary(tmp_path / "v.npz", finding.vocabulary)
-    assert read_vocabulary(tmp_path / "v.npz").covers == "all"
-    assert sample.vocabulary.covers == "some"
-    with refused(field="covers", value="most"):
-        replace(sample.vocabulary, covers="most")
+    assert read_vocabulary(tmp_path / "v.npz").exhaustive
+    assert not sample.vocabulary.exhaustive
+    with refused(field="exhaustive", value="most"):
+        replace(sample.vocabulary, exhaustive="most")
 
 
 def test_pictures_come_from_the_video_and_else_from_what_is_stored(tmp_path):
@@ -257,23 +268,39 @@ def test_the_command_line_writes_a_strip_and_takes_marks(tmp_path, dejacue, monk
 
 
 @pytest.mark.long
+def test_marks_that_name_states_are_exhaustive_where_that_is_said(tmp_path, dejacue):
+    cup, out = write_demo(tmp_path / "cup"), tmp_path / "out"
+    scene = ("find", cup / "scene.mp4", "--masks", cup / "Annotations", "--encoder", "mini")
+    assert dejacue(*scene, "--strip", "--exhaustive", "-o", out).code == 0  # nothing is marked yet
+    marks = ("--mark", "full=1-4", "--mark", "empty=9-12")
+    assert dejacue(*scene, *marks, "--exhaustive", "-o", out).code == 0
+    finding = Finding.read(out)
+    assert finding.vocabulary.exhaustive
+    assert set(finding.labels) == set(finding.named) == {"full", "empty"}
+    assert dejacue(*scene, *marks, "-o", tmp_path / "other").code == 0
+    other = Finding.read(tmp_path / "other")
+    assert None in other.named  # pictures that were not marked
+    assert None in other.labels
+
+
+@pytest.mark.long
 def test_without_words_marks_name_the_states(tmp_path, dejacue, monkeypatch):
     cup, out = write_demo(tmp_path / "cup"), tmp_path / "out"
     scene = ("find", cup / "scene.mp4", "--masks", cup / "Annotations", "--encoder", "mini")
-    ran = dejacue(*scene, "--mark", "full=3-5", "--mark", "none=12", "-o", out)
-    assert (ran.code, out.exists()) == (2, False)  # a single state, refused before the work
+    ran = dejacue(*scene, "--mark", "none=12", "-o", out)
+    assert (ran.code, out.exists()) == (2, False)  # no state, refused before the work
     ran = dejacue(*scene, "--strip", "-o", out)
     assert (ran.code, (out / "strip.png").is_file()) == (0, True), ran.err
     assert not (out / "finding.json").exists()
     before = (out / "strip.png").read_bytes()
     marks = ("--mark", "full=3-5", "--mark", "empty=1,9-12")
-    assert dejacue(*scene, *marks, "--strip", "-r", "joint", "-o", out).code == 0
+    assert dejacue(*scene, *marks, "--strip", "-r", "contrast", "-o", out).code == 0
     finding = Finding.read(out)
     assert (out / "strip.png").read_bytes() == strip_sheet(finding.strip()) != before
     frames = finding.strip(12).frames
     assert list(finding.vocabulary.states) == ["full", "empty"]
     assert finding.named["full"] == [Window(frames[2], frames[4])]
-    assert finding.timeline.settings["readout"]["name"] == "joint"
+    assert finding.timeline.settings["readout"]["name"] == "contrast"
     assert dejacue("find", out, "--mark", "full=3-4").code == 0  # states have names now
     saved = (out / "finding.json").read_bytes()
     hall = shutil.copy(cup / "scene.mp4", tmp_path / "hall.mp4")
@@ -289,7 +316,7 @@ def test_without_words_marks_name_the_states(tmp_path, dejacue, monkeypatch):
     history = out / f"{finding.history.id}.history.npz"
     (out / "finding.json").unlink()
     assert dejacue("find", history, *marks).code == 2  # its strip may be another one
-    answers = iter(["full=3-5", "full=3-5 empty=1,9-12", ""])
+    answers = iter(["none=12", "full=3-5 empty=1,9-12", ""])
     monkeypatch.setattr("dejacue.cli.find.asks", lambda: True)
     monkeypatch.setattr("typer.prompt", lambda *_, **__: next(answers))
     assert dejacue(*scene, "--strip", "-o", out).code == 0

@@ -2,6 +2,7 @@
 
 import json
 import shlex
+from types import SimpleNamespace
 from typing import ClassVar
 
 import numpy as np
@@ -11,8 +12,14 @@ from helpers.errors import refused
 from dejacue import Example, Finding, History, Store, Vocabulary, find, locate
 from dejacue.evaluation import best_tiou
 from dejacue.files import read_vocabulary, write_history, write_vocabulary
-from dejacue.method import Joint, Window
-from dejacue.method.coordinates import COORDINATES, WORDS, query_directions
+from dejacue.method import Reading, Window
+from dejacue.method.coordinates import (
+    COORDINATES,
+    WORDS,
+    example_directions,
+    query_directions,
+)
+from dejacue.method.localization import analyse
 from dejacue.method.teaching import Teacher, looks, taught
 from dejacue.pipeline.finding import TAUGHT_BY, teacher_notes
 from dejacue.sources.encoders import ImageEncoder
@@ -54,13 +61,57 @@ def overlap(history, vocabulary, truth, readout="contrast"):
     )
 
 
+def seen_and_gone(seed, path, **more):
+    """Return a history of another object that is seen where the path is 1."""
+    rng = np.random.default_rng([11, seed])
+    body = rng.standard_normal(D)
+    rows = 2 * body / np.linalg.norm(body) + np.outer(np.array(path) - 0.5, AXES[0])
+    rows = rows + 0.15 * rng.standard_normal((len(path), D))
+    return History(rows.astype(np.float32), id=f"seen{seed}", encoder="e", **more)
+
+
+def test_a_teacher_of_one_state_finds_each_time_it_holds_and_none_elsewhere(tmp_path):
+    lesson = Teacher(seen_and_gone(1, [0] * 30 + [1] * 40 + [0] * 30), {"visible": [(30, 69)]})
+    path = [0] * 25 + [1] * 20 + [0] * 30 + [1] * 25 + [0] * 20
+    vocabulary = taught(None, [lesson])
+    for more in ({}, {"source_frames": 3 * np.arange(120)}):
+        timeline = analyse(seen_and_gone(2, path, **more), vocabulary)
+        found = [interval.window for interval in timeline["visible"]]
+        true = [Window(25, 44), Window(75, 99)]
+        assert [a.iou(b) > 0.85 for a, b in zip(found, true, strict=True)] == [True, True]
+        seen = np.array([label == "visible" for label in timeline.labels])
+        assert np.mean(seen == np.array(path)) > 0.95
+        assert not any("every frame" in note for note in timeline.notes)
+        assert all(0 < interval.confidence <= 1 for interval in timeline)
+        (numpy,) = [locate(seen_and_gone(2, path, **more), vocabulary, kernel="numpy")]
+        assert [interval.window for interval in numpy] == found
+    with Store.create(tmp_path / "s") as store:
+        store.add([seen_and_gone(seed, path) for seed in range(2, 5)])
+        assert len({match.rank for match in store.query(like=lesson)}) == 3
+
+
+def test_a_finding_of_one_state_teaches_by_the_frames_it_gives_to_none():
+    path = [0] * 30 + [1] * 40 + [0] * 30 + [1] * 20
+    history = seen_and_gone(1, path)
+    finding = find(history, examples={"visible": 50})
+    assert len(finding["visible"]) == 2
+    assert [tuple(w) for w in finding.confirmed["visible"]] != [(0, 119)]
+    vocabulary = taught(None, finding)
+    (direction,) = example_directions(vocabulary).values()
+    assert direction[0] @ AXES[0] > 0.9
+    everywhere = Teacher(history, {"visible": [(0, 119)]})
+    with refused(field="like", value="seen1") as caught:
+        taught(None, everywhere)
+    assert 'what it looks like when it is not "visible"' in str(caught.value)
+
+
 def test_three_teachers_tell_the_states_of_another_object():
     history, truth = video(50, change=45)
     vocabulary = taught(None, [teacher(seed, change=30 + 20 * seed) for seed in range(3)])
     assert tuple(vocabulary.states) == STATES
     assert vocabulary.wordless
     assert overlap(history, vocabulary, truth) > 0.95
-    assert overlap(history, vocabulary, truth, Joint()) > 0.95
+    assert overlap(history, vocabulary, truth, Reading()) > 0.95
 
 
 def test_a_direction_is_the_mean_over_videos_of_the_mean_difference_within_each():
@@ -166,10 +217,16 @@ def test_teachers_are_kept_in_a_file_of_a_vocabulary(tmp_path):
 # ── what is refused ────────────────────────────────────────────────────────────────────────────
 
 
-def test_a_teacher_with_one_confirmed_state_is_refused():
+def test_a_teacher_of_two_states_with_one_confirmed_is_refused():
     history, truth = video(1)
+    finding = find(history, examples={"empty": 10, "filled": 100})
+    labelled = SimpleNamespace(
+        history=history, confirmed={"empty": truth["empty"]}, labels=finding.labels
+    )
     with refused(field="like", value="video1"):
-        taught(None, [Teacher(history, {"empty": truth["empty"]})])
+        taught(None, labelled)
+    with refused(field="like", value="video1"):
+        taught(words(AXES[0]), [Teacher(history, {"empty": truth["empty"]})])
     with refused(field="like", value="video1"):  # the other lies where nothing is observed
         taught(None, [Teacher(history, {"empty": truth["empty"], "filled": [Window(500, 600)]})])
 

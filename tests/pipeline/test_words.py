@@ -180,17 +180,20 @@ def test_windows_and_evidence_are_those_of_the_readout():
     scene = generate(11, frames=300, signal=0.6, descriptions=3)
     history, vocabulary = scene.history, scene.vocabulary
     report = check_words(vocabulary, history)
-    alone = locate(history, vocabulary, readout=Contrast(pooling=0))
-    assert [row.window for row in report.descriptions] == [moment.window for moment in alone]
-    together = locate(history, vocabulary)
+    timeline = locate(history, vocabulary, readout=Contrast(pooling=0))
+    alone = {row.description: row.window for row in timeline}
+    assert [row.window for row in report.descriptions] == list(
+        map(alone.get, vocabulary.descriptions)
+    )
+    together = locate(history, vocabulary, readout="contrast")
     for row in report.states:
         assert row.window == together[row.state][0].window
     pair = report.pairs[0]
-    assert pair.overlap == alone[0].window.iou(alone[1].window)
+    assert pair.overlap == alone[pair.first].iou(alone[pair.second])
     states = dict(vocabulary.states)
     first = next(iter(states))
     fewer = Vocabulary({**states, first: states[first][1:]}, vocabulary.features[1:])
-    left = locate(history, fewer)[first][0].window
+    left = locate(history, fewer, readout="contrast")[first][0].window
     assert report.descriptions[0].without == left.iou(report.states[0].window)
     assert report.history_id == history.id
 

@@ -39,7 +39,7 @@ def timeline_of(
 ) -> Timeline:
     intervals = [
         Interval(state, 0, 3, 2.31, 0.0, 2.0),
-        Interval(state, 8, 9, 0.25, 4.0, 5.0, 2, "alternative"),
+        Interval(state, 8, 9, 0.25, 4.0, 5.0, 0.4),
         Interval("filled", 6, 7, 4.0, 3.0, 4.0),
     ]
     states = {state: [text], "filled": ["cup filled with tea"]}
@@ -74,19 +74,19 @@ def bars(root: ElementTree.Element, line: int) -> list[tuple[float, float, str]]
     ]
 
 
-def test_a_timeline_shows_windows_seconds_scores_alternatives_and_notes() -> None:
+def test_a_timeline_shows_windows_seconds_trust_and_notes() -> None:
     root = parsed(timeline_of()._repr_html_())
     assert rows(root) == [
-        ["", "", "frames", "time", "score", "description"],
+        ["", "", "frames", "time", "trust", "description"],
         [
             "■ empty",
-            "0 to 3",
-            "0 – 3",
-            "0.00 – 2.00 s",
-            "2.31",
-            "empty cup|also 8 – 9 (4.00 – 5.00 s), score 0.25",
+            "0 to 3, 8 to 9",
+            "0 – 3|8 – 9",
+            "0.00 – 2.00 s|4.00 – 5.00 s",
+            "|unsure",
+            "empty cup",
         ],
-        ["■ filled", "6 to 7", "6 – 7", "3.00 – 4.00 s", "4.00", "cup filled with tea"],
+        ["■ filled", "6 to 7", "6 – 7", "3.00 – 4.00 s", "", "cup filled with tea"],
         ["", "09"],
     ]
     assert "a note" in "".join(root.itertext())
@@ -103,8 +103,8 @@ def test_without_times_there_is_no_column_of_seconds() -> None:
     timeline = Timeline.of([Interval("a", 3, 4, 1.0)], {"a": ["an a"]})
     table = rows(parsed(timeline._repr_html_()))
     assert table[:2] == [
-        ["", "", "frames", "score", "description"],
-        ["■ a", "3 to 4", "3 – 4", "1.00", "an a"],
+        ["", "", "frames", "trust", "description"],
+        ["■ a", "3 to 4", "3 – 4", "", "an a"],
     ]
 
 
@@ -125,14 +125,13 @@ def test_descriptions_that_share_an_answer_share_a_line() -> None:
     assert len(list(parsed(apart._repr_html_()).iter("svg"))) == 4
 
 
-def test_a_finding_shows_warnings_pictures_gaps_and_seconds_of_alternatives() -> None:
+def test_a_finding_shows_warnings_pictures_gaps_and_seconds() -> None:
     pictures = [(frame, JPEG) for frame in (9, 0, 3)]
     timeline = timeline_of().replace(notes=["a note", Note("mind the gap", "doubtful")])
     root = parsed(finding_html(cup(), timeline, thumbnails=pictures))
     words = "".join(root.itertext())
     assert "⚠ doubtful: mind the gap" in words
     assert words.count("mind the gap") == words.count("a note") == 1
-    assert "also 8 – 9 (4.00 – 5.00 s), score 0.25" in words
     assert "0 · 0.00 s9 · 4.50 s" in words
     images = list(root.iter("img"))
     assert [image.get("alt") for image in images] == ["frame 0", "frame 3", "frame 9"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import pickle
 import sys
-from dataclasses import FrozenInstanceError, fields, is_dataclass
+from dataclasses import FrozenInstanceError, fields, is_dataclass, replace
 from itertools import pairwise
 
 import numpy as np
@@ -14,7 +14,7 @@ from helpers.errors import refused
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dejacue import History, Reference, Vocabulary, locate
+from dejacue import History, InputError, Reference, Vocabulary, locate
 from dejacue import records as all_records
 from dejacue.errors import MissingExtra
 from dejacue.method import Diagnostics, Evidence, Window
@@ -461,7 +461,7 @@ def test_an_interval_holds_its_last_frame_and_has_seconds_where_both_are_known()
 WHY = Diagnostics(0.5, False, 0.1, 0.02, False, Window(0, 99), True)
 SHARED = [  # one answer for all descriptions of a state
     Interval("filled", 20, 29, 1.5, 0.8, 1.2, diagnostics=WHY),
-    Interval("filled", 40, 44, 0.75, 1.6, 1.8, rank=2, kind="alternative"),
+    Interval("filled", 40, 44, 0.75, 1.6, 1.8, confidence=0.4, confirmed=True),
     Interval("empty", 0, 9, 2.5, 0.0, 0.4),
 ]
 EACH = [  # an answer for each description
@@ -481,15 +481,40 @@ def timeline() -> Timeline:
     return timeline_of(SHARED, encoder="siglip", settings=settings, notes=["a note"])
 
 
-def test_intervals_come_in_the_order_of_states_and_ranks(timeline):
+def test_intervals_come_in_the_order_of_time(timeline):
     assert len(timeline) == 3
     assert list(timeline) == [SHARED[2], *SHARED[:2]]
-    assert timeline.answers == [SHARED[2], SHARED[0]]
     assert [i.description for i in timeline_of(EACH)] == [
         "empty cup",
         "cup with nothing in it",
         "cup with coffee",
     ]
+
+
+def test_the_best_is_the_one_that_was_confirmed_then_the_one_with_the_best_score(timeline):
+    assert timeline.best("filled") is timeline[2]
+    plain = timeline_of([Interval("filled", 0, 1, 0.5), Interval("filled", 4, 5, 0.7)])
+    assert plain.best("filled") is plain[1]
+    assert plain.best("empty") is None
+    with pytest.raises(KeyError, match="unknown state"):
+        plain.best("half")
+
+
+def test_trust_is_a_word_that_ranks():
+    words = [Interval("a", 0, 1, confidence=share).trust for share in (0.1, 0.4, 0.9, None)]
+    assert words == ["a guess", "unsure", "more likely right", None]
+    assert Interval("a", 0, 1, confidence=0.1, confirmed=True).trust == "confirmed"
+
+
+def test_labels_need_the_evidence_of_a_reading(timeline):
+    with pytest.raises(InputError, match="no labels"):
+        _ = timeline.labels
+    frames = np.array([0, 9, 10, 25])
+    rows = np.zeros((2, 4))
+    seen = Evidence(rows.astype(np.float32), np.zeros(2), np.ones(2), rows, frames)
+    assert timeline.replace(evidence=seen).labels == ["empty", "empty", None, "filled"]
+    whole = replace(seen, labels=np.array([0, 0, -1, 1]))
+    assert timeline.replace(evidence=whole).labels == ["empty", "empty", None, "filled"]
 
 
 def test_a_timeline_is_indexed_by_number_or_state(timeline):
@@ -537,7 +562,7 @@ def test_windows_are_those_of_each_description_in_frames_of_the_file(timeline):
     assert timeline.windows() == {
         ("empty", "empty cup"): Window(0, 9),
         ("empty", "cup with nothing in it"): Window(0, 9),
-        ("filled", "cup with coffee"): Window(20, 29),
+        ("filled", "cup with coffee"): Window(40, 44),  # confirmed
     }
     assert timeline_of(EACH).windows()["empty", "cup with nothing in it"] == Window(2, 9)
     sampled = timeline_of([Interval("filled", 1, 4, source_start=13, source_end=22)])
@@ -546,18 +571,15 @@ def test_windows_are_those_of_each_description_in_frames_of_the_file(timeline):
     assert wordless.windows() == {("a", "a"): None, ("b", "b"): Window(1, 4)}
 
 
-def test_at_is_the_state_that_is_claimed_there(timeline):
+def test_at_is_the_state_that_holds_there(timeline):
     assert timeline.at(0.0) == timeline.at(frame=0) == "empty"
     assert timeline.at(0.39) == "empty"
     assert timeline.at(0.4) is None  # the end is the first instant that no longer belongs to it
     assert timeline.at(frame=9) == "empty"
     assert timeline.at(frame=10) is None
-    assert timeline.at(1.7) is None  # an alternative claims nothing
-    again = Interval("filled", 40, 44, 0.75, 1.6, 1.8, rank=2, kind="occurrence")
     both = Interval("empty", 42, 44, 0.5, 1.7, 1.8)
-    occurs = timeline_of([SHARED[0], again, both])
-    assert occurs.at(1.6) == occurs.at(1.7) == "filled"  # the better of the two
-    assert occurs.claimed == [both, SHARED[0], again]
+    shared = timeline_of([*SHARED[:2], both])
+    assert shared.at(1.6) == shared.at(1.7) == "filled"  # the better of the two
 
 
 def test_at_takes_either_a_time_or_a_frame(timeline):
@@ -587,19 +609,17 @@ def test_json_says_its_schema_and_comes_back_as_it_was(timeline):
         "start_s": 0.0,
         "end_s": 0.4,
         "score": 2.5,
-        "rank": 1,
-        "kind": "answer",
     }
     assert second["diagnostics"]["run"] == {"start": 0, "end": 99}
     assert second["diagnostics"]["touches_run_edge"] is True
     assert (third["start"], third["end"], third["score"]) == (40, 44, 0.75)
-    assert (third["rank"], third["kind"]) == (2, "alternative")
+    assert (third["confidence"], third["confirmed"]) == (0.4, True)
     assert timeline_of(EACH).to_dict()["intervals"][0]["description"] == "empty cup"
 
 
 def test_json_of_a_located_history_comes_back_as_it_was():
     scene = generate(3, gaps=((50, 10),))
-    timeline = locate(scene.history, scene.vocabulary, top=2, diagnostics=True)
+    timeline = locate(scene.history, scene.vocabulary, diagnostics=True)
     assert json.loads(timeline.to_json(indent=None)) == timeline.to_dict()
 
 
@@ -629,8 +649,8 @@ def test_a_timeline_that_json_has_no_word_for_is_refused(score):
 def test_rows_are_flat_and_name_their_history(timeline):
     rows = timeline.to_rows()
     assert [row["history"] for row in rows] == ["cup"] * 3
-    assert [row["rank"] for row in rows] == [1, 1, 2]
-    assert [row["kind"] for row in rows] == ["answer", "answer", "alternative"]
+    assert [row["confidence"] for row in rows] == [None, None, 0.4]
+    assert [row["confirmed"] for row in rows] == [False, False, True]
     assert list(rows[0])[:9] == [
         "history",
         "state",
@@ -639,8 +659,8 @@ def test_rows_are_flat_and_name_their_history(timeline):
         "start_s",
         "end_s",
         "score",
-        "rank",
-        "kind",
+        "confidence",
+        "confirmed",
     ]
     assert list(rows[0])[-1] == "notes"
     assert {row["notes"] for row in rows} == {"a note"}
@@ -666,9 +686,8 @@ def test_rows_name_descriptions_where_each_is_answered_and_miss_seconds_that_are
 def test_dataframe_has_one_row_per_interval(timeline, library):
     table = timeline.to_dataframe(library)
     assert type(table).__module__.startswith("pandas")
-    first = table[table["rank"] == 1]
-    assert first["state"].tolist() == ["empty", "filled"]
-    assert first["end_s"].tolist() == [0.4, 1.2]
+    assert table["state"].tolist() == ["empty", "filled", "filled"]
+    assert table["end_s"].tolist() == [0.4, 1.2, 1.8]
     assert table["start"].tolist() == [0, 20, 40]
 
 
@@ -686,13 +705,23 @@ def test_a_library_that_is_not_installed_is_named_with_the_remedy(timeline, monk
         timeline.to_dataframe()
 
 
-def test_a_timeline_shows_its_windows(timeline):
-    lines = repr(timeline).splitlines()
-    assert lines[0] == "<Timeline cup: 3 intervals>"
-    assert lines[2].split() == ["filled", "[20,", "29]", "1.500"]
-    assert lines[3].split() == ["filled", "[40,", "44]", "0.750", "alternative"]
-    (line,) = (line for line in repr(timeline_of(EACH)).splitlines() if "coffee" in line)
-    assert line.split() == ["filled", "[20,", "29]", "1.500", "cup", "with", "coffee"]
+def test_a_timeline_shows_its_occurrences_in_the_order_of_time(timeline):
+    assert repr(timeline).splitlines() == [
+        "<Timeline cup: 3 intervals>",
+        "  empty     0 – 9  0.00 – 0.40 s",
+        "  filled  20 – 29  0.80 – 1.20 s",
+        "  filled  40 – 44  1.60 – 1.80 s  confirmed",
+    ]
+    assert repr(timeline_of(EACH[2:])).splitlines() == [
+        "<Timeline cup: 1 interval>",
+        "  filled    20 – 29  cup with coffee",
+        "  empty   not found",
+    ]
+    several = timeline_of([Interval("empty", 2 * n, 2 * n, confidence=0.1) for n in range(44)])
+    lines = repr(several).splitlines()
+    assert lines[1] == "  empty       0 – 0  a guess"
+    assert lines[-2:] == ["  … and 24 more", "  filled  not found"]
+    assert repr(timeline_of([], {})) == "<Timeline cup: 0 intervals>"
 
 
 def test_replace_changes_what_is_named_and_nothing_else(timeline):
@@ -806,7 +835,7 @@ def test_a_history_of_all_frames_is_not_sampled():
 def test_intervals_carry_the_frames_of_the_source():
     history, vocabulary = sampled_history(), Vocabulary({"a": "x", "b": "y"}, np.eye(2, 5))
     for readout in ("contrast", "published"):
-        for interval in locate(history, vocabulary, readout=readout, top=1):
+        for interval in locate(history, vocabulary, readout=readout):
             assert interval.source == history.to_source(interval.window)
             assert "source_start" in interval.to_dict()
     whole = History(history.features, history.frames, source_frames=history.frames)
@@ -840,11 +869,10 @@ def test_an_interval_ends_when_its_last_frame_ends():
     scene = generate(3)
     times = np.arange(len(scene.history)) / 8
     history = History(scene.history.features, scene.history.frames, times_s=times)
-    for readout in ("contrast", "joint", "scan"):
-        for top in (1, 3):
-            for interval in locate(history, scene.vocabulary, readout=readout, top=top):
-                first, last = history.rows_of(interval.window)
-                assert interval.times_s == (times[first], history.ends_s[last])
+    for readout in ("contrast", "timeline", "scan"):
+        for interval in locate(history, scene.vocabulary, readout=readout):
+            first, last = history.rows_of(interval.window)
+            assert interval.times_s == (times[first], history.ends_s[last])
     single = History(scene.history.features[:1], times_s=[3.0])
     assert {(i.start_s, i.end_s) for i in locate(single, scene.vocabulary)} == {(3.0, None)}
 

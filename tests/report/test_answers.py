@@ -28,8 +28,9 @@ from dejacue.cli.tables import as_text, timeline_table
 from dejacue.files import read_timelines, write_history, write_vocabulary
 from dejacue.method import Window, locate_many
 from dejacue.method.localization import analyse
+from dejacue.method.timeline import WORDS_HAVE_NO_NONE
 from dejacue.records import Note
-from dejacue.report.exports import EXPORTS, frame_ends_s
+from dejacue.report.exports import EXPORTS
 from dejacue.sources.findings import Made
 from dejacue.sources.video import Video
 from dejacue_paper import generate
@@ -44,10 +45,11 @@ WARNINGS = (  # in their order
     Note("mini only knows the rendered scenes of this project; use --encoder siglip2"),
 )
 MEANINGLESS = Note("all frames look the same", "meaningless")
-NOTE = '"empty" <and> "filled" & others: p 0.90'
+NOTE = Note('"empty" <and> "filled" & others: p 0.90')
+NOTES = (*WARNINGS, WORDS_HAVE_NO_NONE, NOTE)  # of the finding, of the reading
 
 
-def example_finding(readout: str = "joint", top: int | None = None) -> Finding:
+def example_finding() -> Finding:
     """Return a finding of two states that come three times each, every third frame of a video."""
     scene = generate(3, recurrences=3, frames=300)
     frames = scene.history.frames
@@ -59,7 +61,7 @@ def example_finding(readout: str = "joint", top: int | None = None) -> Finding:
         times_s=frames * STEP / RATE,
         source_frames=frames * STEP,
     )
-    timeline = analyse(history, scene.vocabulary, readout=readout, top=top)
+    timeline = analyse(history, scene.vocabulary)
     doubts = ((Window(30, 36), "it is out of sight (7 frames)"),)
     return Finding(
         history,
@@ -72,7 +74,7 @@ def example_finding(readout: str = "joint", top: int | None = None) -> Finding:
 
 
 @pytest.fixture(scope="module")
-def joint() -> Finding:
+def found() -> Finding:
     return example_finding()
 
 
@@ -220,51 +222,47 @@ KINDS = [pytest.param(kind, marks=PEER if kind == "rerun" else ()) for kind in R
 
 
 def expected(finding: Finding, unit: str) -> set[tuple[Any, ...]]:
-    ends = dict(
-        zip(finding.history.frames.tolist(), frame_ends_s(finding.history).tolist(), strict=True)
-    )
-    windows = {(interval.state, interval.window) for interval in finding}
     counted = {
-        "frames": lambda w: tuple(w),
-        "source": lambda w: (STEP * w.start, STEP * w.end),
-        "seconds": lambda w: (round(STEP * w.start / RATE, 2), round(ends[w.end], 2)),
+        "frames": lambda interval: tuple(interval.window),
+        "source": lambda interval: (interval.source_start, interval.source_end),
+        "seconds": lambda interval: tuple(round(second, 2) for second in interval.times_s),
     }[unit]
-    return {(state, *counted(window)) for state, window in windows}
+    return {(interval.state, *counted(interval)) for interval in finding}
 
 
 def test_every_export_is_in_this_table_and_in_the_documentation():
-    assert set(READERS) == set(EXPORTS)
+    assert {*READERS, "labels"} == set(EXPORTS)  # labels are of frames, not of windows
     page = FILES.read_text(encoding="utf-8")
     for export in EXPORTS.values():
         assert f"`{export.suffix}`" in page
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_every_export_says_what_a_reader_must_know(joint, tmp_path, kind):
+def test_every_export_says_what_a_reader_must_know(found, tmp_path, kind):
     if kind == "rerun":
         need("rerun")
-    notes = READERS[kind][0](joint.export(kind, tmp_path / "found").read_bytes()).notes
+    notes = READERS[kind][0](found.export(kind, tmp_path / "found").read_bytes()).notes
     if notes is None:
         row = re.search(rf"\| `{re.escape(EXPORTS[kind].suffix)}` \|.*", FILES.read_text("utf-8"))
         assert "no place for text" in row[0]
     else:
-        assert notes == [*(note.line for note in WARNINGS), NOTE]
+        assert notes == [note.line for note in NOTES]
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_no_export_gives_a_window_of_an_answer_that_is_meaningless(joint, tmp_path, kind):
+def test_no_export_gives_a_window_of_an_answer_that_is_meaningless(found, tmp_path, kind):
     if kind == "rerun":
         need("rerun")
-    withheld = replace(joint, warnings=(*WARNINGS, MEANINGLESS))
+    withheld = replace(found, warnings=(*WARNINGS, MEANINGLESS))
     content = READERS[kind][0](withheld.export(kind, tmp_path / "found").read_bytes())
     assert content.windows == set()
     assert content.notes is None or content.notes[0] == "meaningless: all frames look the same"
 
 
-def test_a_meaningless_answer_is_withheld_by_records_pages_and_plots(joint, tmp_path):
-    withheld = replace(joint, warnings=(*WARNINGS, MEANINGLESS))
-    assert (list(withheld), withheld.timeline.claimed, withheld.at(0.5)) == ([], [], None)
-    assert list(withheld.timeline.states) == list(joint.timeline.states)
+def test_a_meaningless_answer_is_withheld_by_records_pages_and_plots(found, tmp_path):
+    withheld = replace(found, warnings=(*WARNINGS, MEANINGLESS))
+    assert (list(withheld), set(withheld.labels), withheld.at(0.5)) == ([], {None}, None)
+    assert list(withheld.timeline.states) == list(found.timeline.states)
     assert withheld.meaningless == MEANINGLESS
     assert "no answer" in repr(withheld)
     assert not any(row["windows"] or row["evidence"] for row in withheld.scene()["rows"])
@@ -278,65 +276,69 @@ def test_a_meaningless_answer_is_withheld_by_records_pages_and_plots(joint, tmp_
 
 
 @pytest.mark.parametrize("kind", ["json", "csv", "parquet"])
-def test_a_meaningless_answer_is_read_as_none(joint, tmp_path, kind):
-    withheld = replace(joint, warnings=(MEANINGLESS,))
+def test_a_meaningless_answer_is_read_as_none(found, tmp_path, kind):
+    withheld = replace(found, warnings=(MEANINGLESS,))
     (back,) = read_timelines(withheld.export(kind, tmp_path / f"found.{kind}"))
-    assert (list(back), list(back.states)) == ([], list(joint.timeline.states))
+    assert (list(back), list(back.states)) == ([], list(found.timeline.states))
     assert back.meaningless == MEANINGLESS
     assert [note.line for note in back.notes] == [note.line for note in withheld.timeline.notes]
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_every_export_has_every_occurrence(joint, tmp_path, kind):
+def test_every_export_has_every_occurrence(found, tmp_path, kind):
     if kind == "rerun":
         need("rerun")
     reader, unit = READERS[kind]
-    windows = reader(joint.export(kind, tmp_path / "found").read_bytes()).windows
-    assert len(expected(joint, unit)) == 6
-    assert windows == expected(joint, unit)
+    windows = reader(found.export(kind, tmp_path / "found").read_bytes()).windows
+    assert len(expected(found, unit)) == 6
+    assert windows == expected(found, unit)
 
 
-@pytest.mark.parametrize("kind", ["vtt", "label-studio"])
-def test_alternatives_are_no_occurrences(tmp_path, kind):
-    finding = example_finding("contrast", top=3)
-    assert any(interval.kind == "alternative" for interval in finding)
-    reader, _ = READERS[kind]
-    windows = reader(finding.export(kind, tmp_path / "found").read_bytes()).windows
-    assert len(windows) == 2  # one for each state
+def test_labels_have_every_observed_frame_of_a_finding_read_again(found, tmp_path):
+    found.write(tmp_path / "f")
+    again = Finding.read(tmp_path / "f")
+    assert again.labels == found.labels
+    assert set(again.labels) == {"empty", "filled"}  # words give every frame to a state
+    table = again.export("labels", tmp_path / "found.labels.csv").read_text(encoding="utf-8")
+    rows = list(csv.DictReader(io.StringIO(table)))
+    assert [row["state"] for row in rows] == found.labels
+    assert [int(row["frame"]) for row in rows] == found.history.frames.tolist()
+    assert [float(row["time"]) for row in rows] == found.history.times_s.tolist()
+    for interval in found:  # what is trimmed off an interval still has its label
+        inside = found.history.rows_of(interval.window)
+        assert {found.labels[row] for row in range(inside[0], inside[1] + 1)} == {interval.state}
 
 
-def test_the_page_the_notebook_and_python_say_it_too(joint):
-    page, notebook = (html.unescape(text) for text in (joint.report(), joint._repr_html_()))
+def test_the_page_the_notebook_and_python_say_it_too(found):
+    page, notebook = (html.unescape(text) for text in (found.report(), found._repr_html_()))
     banner = page[page.index('role="alert"') : page.index("</section>")]
     for text in WARNINGS:
         assert (text in banner) is (text.severity == "doubtful")
         assert page[: page.index('id="scene"')].count(text) == notebook.count(text) == 1
     assert NOTE in page
     assert NOTE in notebook
-    assert joint.timeline.notes == (*WARNINGS, NOTE)
-    assert joint.timeline.to_dataframe()["notes"].tolist()[0].split(" | ") == [
-        *(note.line for note in WARNINGS),
-        NOTE,
+    assert found.timeline.notes == NOTES
+    assert found.timeline.to_dataframe()["notes"].tolist()[0].split(" | ") == [
+        note.line for note in NOTES
     ]
 
 
-def test_written_and_read_again_it_says_everything_once(joint, tmp_path):
-    joint.write(tmp_path / "f")
+def test_written_and_read_again_it_says_everything_once(found, tmp_path):
+    found.write(tmp_path / "f")
     again = Finding.read(tmp_path / "f")
-    assert again.timeline.to_dict() == joint.timeline.to_dict()
-    assert (
-        again.with_words(readout="joint").timeline.notes == WARNINGS
-    )  # notes of the readout are new
+    assert again.timeline.to_dict() == found.timeline.to_dict()
+    other = again.with_words(readout="contrast")
+    assert other.timeline.notes == WARNINGS  # notes of the readout are new
 
 
 @pytest.mark.parametrize("words", [(), ("-o", "found.txt"), ("-f", "json"), ("-o", "found.vtt")])
 def test_the_terminal_and_a_text_file_say_it_with_the_table(
-    joint, dejacue, tmp_path, monkeypatch, words
+    found, dejacue, tmp_path, monkeypatch, words
 ):
     monkeypatch.chdir(tmp_path)
-    joint.write(Path("f"))
-    words_file = write_vocabulary("v.npz", joint.vocabulary)
-    ran = dejacue("find", "f", "-v", words_file, "-r", "joint", *words)
+    found.write(Path("f"))
+    words_file = write_vocabulary("v.npz", found.vocabulary)
+    ran = dejacue("find", "f", "-v", words_file, *words)
     assert ran.code == 0
     printed = ran.out if not words else ran.err
     *doubts, known = WARNINGS[1:]  # the first was of the other words
@@ -349,45 +351,49 @@ def test_the_terminal_and_a_text_file_say_it_with_the_table(
         assert [line for line in lines if line in expected] == expected
 
 
-def test_every_interval_has_seconds_and_frames_of_the_file_everywhere(joint, tmp_path):
-    rows = joint.timeline.to_rows()
-    assert {row["rank"] for row in rows} == {1, 2, 3}
-    assert {row["kind"] for row in rows} == {"answer", "occurrence"}
-    for row in rows:
-        first, last = row["start"], row["end"]
-        assert [row["source_start"], row["source_end"]] == [STEP * first, STEP * last]
-        assert [row["start_s"], row["end_s"]] == pytest.approx(
-            [STEP * first / RATE, STEP * (last + 1) / RATE]
-        )
-    assert not joint.timeline.to_dataframe()[["start_s", "source_end"]].isna().any().any()
-    text = joint.export("csv", tmp_path / "f.csv").read_text(encoding="utf-8")
+def test_every_interval_has_seconds_and_frames_of_the_file_everywhere(found, tmp_path):
+    rows = found.timeline.to_rows()
+    assert [row["start"] for row in rows] == sorted(row["start"] for row in rows)
+    *before, last = rows
+    for row in rows:  # borders between the frames that were taken, around the same ones
+        assert STEP * (row["start"] - 1) < row["source_start"] <= STEP * row["start"]
+        assert STEP * row["end"] <= row["source_end"] < STEP * (row["end"] + 1)
+        assert row["start_s"] == pytest.approx(row["source_start"] / RATE)
+    assert any(row["source_start"] % STEP for row in rows)
+    for row in before:
+        assert row["end_s"] == pytest.approx((row["source_end"] + 1) / RATE)
+    assert last["source_end"] == STEP * last["end"]  # nothing is known beyond
+    assert last["end_s"] == pytest.approx(STEP * (last["end"] + 1) / RATE)
+    assert not found.timeline.to_dataframe()[["start_s", "source_end"]].isna().any().any()
+    text = found.export("csv", tmp_path / "f.csv").read_text(encoding="utf-8")
     table = list(csv.DictReader(io.StringIO(text)))
     assert all(row["start_s"] and row["source_end"] for row in table)
-    document = json.loads(joint.export("json", tmp_path / "f.json").read_text("utf-8"))
-    for row in document["intervals"]:
-        assert row["source_start"] == STEP * row["start"]
-        assert row["end_s"] == pytest.approx(STEP * (row["end"] + 1) / RATE)
-    printed = as_text(timeline_table(joint.timeline))
-    further = [line for line in printed.splitlines() if "│ and " in re.sub(" +", " ", line)]
-    assert len(further) == 4
-    for line in further:
+    document = json.loads(found.export("json", tmp_path / "f.json").read_text("utf-8"))
+    for row, same in zip(document["intervals"], rows, strict=True):
+        assert {name: row[name] for name in ("source_start", "source_end", "start_s", "end_s")} == {
+            name: same[name] for name in ("source_start", "source_end", "start_s", "end_s")
+        }
+    printed = as_text(timeline_table(found.timeline))
+    lines = [line for line in printed.splitlines() if line.startswith("│")]
+    assert len(lines) == 6
+    for line in lines:
         assert len(re.findall(r"\d – \d", line)) == 3  # frames, source frames, seconds
 
 
-def test_intervals_come_back_from_json_csv_and_a_finding(joint, tmp_path):
+def test_intervals_come_back_from_json_csv_and_a_finding(found, tmp_path):
     from dejacue.files import read_timelines
 
-    joint.write(tmp_path / "f")
-    assert Finding.read(tmp_path / "f").timeline.intervals == joint.timeline.intervals
+    found.write(tmp_path / "f")
+    assert Finding.read(tmp_path / "f").timeline.intervals == found.timeline.intervals
     for kind in ("json", "csv"):
-        (timeline,) = read_timelines(joint.export(kind, tmp_path / f"f.{kind}"))
-        assert timeline.intervals == joint.timeline.intervals
+        (timeline,) = read_timelines(found.export(kind, tmp_path / f"f.{kind}"))
+        assert timeline.intervals == found.timeline.intervals
 
 
-def test_doubts_count_the_frames_of_the_file_on_the_page_and_in_the_document(joint, tmp_path):
-    page = joint.report()
+def test_doubts_count_the_frames_of_the_file_on_the_page_and_in_the_document(found, tmp_path):
+    page = found.report()
     assert "frames 30 – 36 of the file: it is out of sight (7 frames)" in page
-    document = json.loads(joint.write(tmp_path / "f").read_text(encoding="utf-8"))
+    document = json.loads(found.write(tmp_path / "f").read_text(encoding="utf-8"))
     assert document["doubts"] == [[{"start": 30, "end": 36}, "it is out of sight (7 frames)"]]
 
 
@@ -405,12 +411,12 @@ def test_columns_of_many_histories_carry_the_notes_of_each():
 
 
 @pytest.fixture
-def saved(joint, tmp_path, monkeypatch):
+def saved(found, tmp_path, monkeypatch):
     """Write the folder of a finding, and a history alone, into an empty folder."""
     monkeypatch.chdir(tmp_path)
-    joint.write(Path("f"))
-    write_history("alone.npz", joint.history)
-    write_vocabulary("v.npz", joint.vocabulary)
+    found.write(Path("f"))
+    write_history("alone.npz", found.history)
+    write_vocabulary("v.npz", found.vocabulary)
 
 
 @pytest.mark.parametrize("source", ["f", "alone.npz"])
@@ -419,7 +425,7 @@ def test_a_file_is_what_its_ending_says(saved, dejacue, source, kind):
     if kind == "rerun":
         need("rerun")
     path = Path(f"found{EXPORTS[kind].suffix}")
-    ran = dejacue("find", source, "-v", "v.npz", "-r", "joint", "-o", path)
+    ran = dejacue("find", source, "-v", "v.npz", "-o", path)
     assert (ran.code, ran.out) == (0, "")
     data = path.read_bytes()
     if source == "f":
@@ -496,7 +502,7 @@ def test_other_words_keep_the_pictures_and_the_video(dejacue, tmp_path, monkeypa
         assert os.path.abspath(task["data"]["video"]) == os.path.abspath("cup/scene.mp4")
 
 
-def test_a_clip_is_cut_for_every_occurrence_and_old_ones_go(joint, tmp_path):
+def test_a_clip_is_cut_for_every_occurrence_and_old_ones_go(found, tmp_path):
     from dejacue.report.clips import cut_clips
     from dejacue.sources.video import write_video
 
@@ -506,7 +512,7 @@ def test_a_clip_is_cut_for_every_occurrence_and_old_ones_go(joint, tmp_path):
     folder.mkdir()
     for name in ("07-old.mp4", "100-old.mp4", "my-own.mp4", "2024-trip.mov"):
         (folder / name).write_text("")
-    clips = cut_clips(folder, str(video), joint.history, joint.timeline)
+    clips = cut_clips(folder, str(video), found.history, found.timeline)
     assert len(clips) == 6
     names = sorted(path.name for path in folder.iterdir())
     assert names == sorted([*(path.name for path in clips), "my-own.mp4", "2024-trip.mov"])

@@ -20,7 +20,8 @@ from rich.console import Console
 from dejacue import Finding, History, InputError, Interval, Timeline, Vocabulary
 from dejacue.cli.tables import timeline_table
 from dejacue.errors import MissingExtra
-from dejacue.method import Window
+from dejacue.method import Evidence, Window
+from dejacue.records import Note
 from dejacue.report.exports import (
     EXPORTS,
     as_csv,
@@ -45,17 +46,17 @@ def cup(**options) -> History:
 
 
 STATES = {"empty": ["empty cup"], "filled": ["cup filled with tea"]}
-# state, start, end, score, start_s, end_s, rank, kind
+# state, start, end, score, start_s, end_s, confidence, confirmed
 INTERVALS = (
-    ("empty", 0, 3, 2.5, 0.0, 2.0),
-    ("empty", 6, 7, 0.75, 3.0, 4.0, 2, "alternative"),
-    ("empty", 8, 8, 0.5, 4.0, 4.5, 3, "alternative"),
-    ("filled", 6, 8, 4.0, 3.0, 4.5),
+    ("empty", 0, 1, 0.75, 0.0, 1.0, 0.3),
+    ("filled", 2, 3, 4.0, 1.0, 2.0, 0.9),
+    ("empty", 6, 7, 2.5, 3.0, 4.0, None),
+    ("empty", 8, 8, 0.5, 4.0, 4.5, 0.2, True),
 )
 
 
 def timeline(id: str = "cup", notes=(), timed: bool = False) -> Timeline:
-    """Return intervals in frames alone, or with the seconds that they have in ``cup``."""
+    """Return occurrences in frames alone, or with the seconds that they have in ``cup``."""
     rows = [
         Interval(*row) if timed else Interval(*row[:4], None, None, *row[6:]) for row in INTERVALS
     ]
@@ -81,7 +82,8 @@ def test_no_second_has_the_noise_of_its_last_bits(rate, tmp_path) -> None:
     assert ends is not None
     spans = zip(frames[::3], frames[2::3], history.times_s[::3], ends[2::3], strict=True)
     intervals = [Interval("on", int(a), int(b), 1.0, s, e) for a, b, s, e in spans]
-    finding = Finding(history, Vocabulary({"on": "on", "off": "off"}), of(*intervals, off=["off"]))
+    timeline = of(*intervals, off=["off"]).replace(evidence=seen(history, None))
+    finding = Finding(history, Vocabulary({"on": "on", "off": "off"}), timeline)
     for kind, export in EXPORTS.items():
         with contextlib.suppress(MissingExtra):
             finding.export(kind, tmp_path / f"timeline{export.suffix}")
@@ -122,18 +124,19 @@ def test_every_frame_ends_after_it_begins_and_before_the_next_observed_one(steps
     assert (ends[:-1] <= times[1:] + 1e-9).all()
 
 
-def test_a_window_that_descriptions_share_has_the_best_score_of_them() -> None:
+def test_a_window_that_descriptions_share_names_all_of_them() -> None:
     for scores in ((1.0, 3.0), (3.0, 1.0), (3.0, 0.0), (0.0, 3.0)):
         rows = []
         for n, score in enumerate(scores):
             text = f"empty {n}"
             rows += [
                 Interval("empty", 0, 3, score, description=text),
-                Interval("empty", 6, 7, -2.0, None, None, 2, "alternative", text),
+                Interval("empty", 6, 7, -2.0, description=text),
             ]
         shared = of(*rows, empty=["empty 0", "empty 1"])
-        (span,) = marks_of(shared, cup()).spans
-        assert (span.score, span.descriptions) == (3.0, ("empty 0", "empty 1"))
+        spans = marks_of(shared, cup()).spans
+        texts = ("empty 0", "empty 1")
+        assert [span.descriptions for span in spans] == [texts, texts]
 
 
 def test_notes_of_several_objects_say_whose_they_are_unless_all_share_them() -> None:
@@ -163,14 +166,15 @@ def test_descriptions_that_share_an_answer_are_one_cue() -> None:
     assert to_webvtt(of(*both, empty=texts), cup()) == to_webvtt(shared, cup())
 
 
-def test_webvtt_has_a_cue_per_found_window_in_the_order_of_time() -> None:
+def test_webvtt_has_a_cue_per_occurrence_in_the_order_of_time() -> None:
     states = dict(reversed(STATES.items()))
-    backwards = Timeline.of(timeline(), states, history_id="cup")
-    assert [interval.state for interval in backwards.answers] == ["filled", "empty"]
+    backwards = Timeline.of(reversed(timeline().intervals), states, history_id="cup")
     assert to_webvtt(backwards, cup()) == (
         "WEBVTT\n\n"
-        "1\n00:00:00.000 --> 00:00:02.000\nempty: empty cup\n\n"
-        "2\n00:00:03.000 --> 00:00:04.500\nfilled: cup filled with tea\n"
+        "1\n00:00:00.000 --> 00:00:01.000\nempty: empty cup\n\n"
+        "2\n00:00:01.000 --> 00:00:02.000\nfilled: cup filled with tea\n\n"
+        "3\n00:00:03.000 --> 00:00:04.000\nempty: empty cup\n\n"
+        "4\n00:00:04.000 --> 00:00:04.500\nempty: empty cup\n"
     )
 
 
@@ -211,13 +215,17 @@ def test_label_studio_counts_from_one_and_in_frames_of_the_source() -> None:
         return [region["value"]["ranges"] for region in task["predictions"][0]["result"]]
 
     assert ranges(to_label_studio(timeline())) == [
-        [{"start": 1, "end": 4}],
-        [{"start": 7, "end": 9}],
+        [{"start": 1, "end": 2}],
+        [{"start": 3, "end": 4}],
+        [{"start": 7, "end": 8}],
+        [{"start": 9, "end": 9}],
     ]
     source = cup(source_frames=np.array([10, 15, 20, 25, 40, 45, 50]))
     assert ranges(to_label_studio(timeline(), source)) == [
-        [{"start": 11, "end": 26}],
-        [{"start": 41, "end": 51}],
+        [{"start": 11, "end": 16}],
+        [{"start": 21, "end": 26}],
+        [{"start": 41, "end": 46}],
+        [{"start": 51, "end": 51}],
     ]
     assert ranges(to_label_studio(timeline(), cup())) == ranges(to_label_studio(timeline()))
 
@@ -225,15 +233,64 @@ def test_label_studio_counts_from_one_and_in_frames_of_the_source() -> None:
 def test_label_studio_regions_are_predictions_of_a_task() -> None:
     (task,) = json.loads(to_label_studio(timeline(), videos={"cup": "kitchen.mp4"}))
     assert task["data"] == {"video": "kitchen.mp4"}
-    assert task["predictions"][0]["result"][1] == {
+    regions = task["predictions"][0]["result"]
+    assert regions[1] == {
         "id": "dejacue-2",
         "type": "timelinelabels",
         "from_name": "states",
         "to_name": "video",
-        "value": {"ranges": [{"start": 7, "end": 9}], "timelinelabels": ["filled"]},
-        "score": 0.9,  # 4 of any size, between 0 and 1
+        "value": {"ranges": [{"start": 3, "end": 4}], "timelinelabels": ["filled"]},
+        "score": 0.9,
         "meta": {"text": ["cup filled with tea"]},
     }
+    assert [region.get("score") for region in regions] == [0.3, 0.9, None, 0.2]
+
+
+def test_fiftyone_carries_the_confidence_where_it_is_known() -> None:
+    rows = json.loads(EXPORTS["fiftyone"](timeline()))["labels"]["cup"]
+    assert [row.get("confidence", "none") for row in rows] == [0.3, 0.9, "none", 0.2]
+
+
+def seen(history: History, labels: list[int] | None) -> Evidence:
+    rows, flat = np.zeros((2, len(history))), np.zeros(2)
+    numbers = None if labels is None else np.array(labels)
+    return Evidence(
+        rows.astype(np.float32), flat, flat + 1, rows, history.frames, "half", labels=numbers
+    )
+
+
+def test_labels_have_a_row_for_every_observed_frame_and_nothing_where_no_state_holds() -> None:
+    labelled = timeline().replace(evidence=seen(cup(), [0, 0, 1, 1, -1, 0, 0]))
+    assert EXPORTS["labels"](labelled, cup()).decode() == (
+        "frame,time,state\n0,0.0,empty\n1,0.5,empty\n2,1.0,filled\n3,1.5,filled\n"
+        "6,3.0,\n7,3.5,empty\n8,4.0,empty\n"
+    )
+    untimed = EXPORTS["labels"](labelled, cup(times_s=None)).decode()
+    assert untimed.splitlines()[:2] == ["frame,time,state", "0,,empty"]
+    read = list(csv.DictReader(io.StringIO(untimed)))
+    assert [row["state"] or None for row in read] == labelled.labels
+
+
+def test_labels_of_a_readout_of_windows_alone_are_those_of_its_windows() -> None:
+    window = of(Interval("on", 1, 6, 1.0), off=["off"]).replace(evidence=seen(cup(), None))
+    rows = EXPORTS["labels"](window, cup()).decode().splitlines()[1:]
+    states = [row.split(",")[2] for row in rows]
+    assert states == ["", "on", "on", "on", "on", "", ""]
+
+
+def test_labels_of_several_objects_say_whose_they_are_and_of_no_answer_are_none() -> None:
+    evidence = seen(cup(), [0] * 7)
+    two = [timeline(id).replace(evidence=evidence) for id in ("cup", "plate")]
+    rows = EXPORTS["labels"](two, cup()).decode().splitlines()
+    assert rows[0] == "history,frame,time,state"
+    assert (rows[1], rows[8], len(rows)) == ("cup,0,0.0,empty", "plate,0,,empty", 15)
+    nothing = two[0].replace(notes=[Note("all frames look the same", "meaningless")])
+    assert EXPORTS["labels"](nothing).decode().splitlines()[1] == "0,,"
+
+
+def test_labels_need_the_evidence_that_find_keeps() -> None:
+    with pytest.raises(InputError, match="no labels; read it with find"):
+        EXPORTS["labels"](timeline(), cup())
 
 
 @pytest.mark.parametrize("name", [name for name, export in EXPORTS.items() if export.timed])
@@ -269,10 +326,13 @@ def test_csv_has_the_rows_of_all_timelines_under_one_head() -> None:
     table = as_csv(timeline(), jug)
     assert EXPORTS["csv"]([timeline(), jug]).decode() == table
     head, *rows = csv.reader(io.StringIO(table))
-    assert ",".join(head) == "history,state,description,start,end,start_s,end_s,score,rank,kind"
-    assert rows[-2:] == [
-        ["cup", "filled", "", "6", "8", "", "", "4.0", "1", "answer"],
-        ["jug", "full", text, "2", "4", "", "", "1.0", "1", "answer"],
+    assert ",".join(head) == (
+        "history,state,description,start,end,start_s,end_s,score,confidence,confirmed"
+    )
+    assert rows[-3:] == [
+        ["cup", "empty", "", "6", "7", "", "", "2.5", "", "False"],
+        ["cup", "empty", "", "8", "8", "", "", "0.5", "0.2", "True"],
+        ["jug", "full", text, "2", "4", "", "", "1.0", "", "False"],
     ]
 
 
@@ -286,7 +346,7 @@ def test_a_state_that_was_not_found_is_left_out_where_a_format_cannot_say_so() -
 
 def test_of_nothing_found_tables_have_a_head_and_no_row() -> None:
     nothing = Timeline.of([], STATES, history_id="cup")
-    assert as_csv(nothing) == "history,state,start,end,start_s,end_s,score,rank,kind\n"
+    assert as_csv(nothing) == "history,state,start,end,start_s,end_s,score\n"
     parquet = pytest.importorskip("pyarrow.parquet")
     table = parquet.read_table(io.BytesIO(EXPORTS["parquet"](nothing)))
     assert (table.num_rows, table.schema.names[:3]) == (0, ["history", "state", "start"])
@@ -321,14 +381,14 @@ def test_parquet_without_its_packages_names_the_remedy(monkeypatch) -> None:
 
 ROWS = {
     "history": ["cup"] * 4 + ["jug"],
-    "state": ["empty", "empty", "empty", "filled", "full"],
-    "start": [0, 6, 8, 6, 2],
-    "end": [3, 7, 8, 8, 4],
-    "start_s": [0.0, 3.0, 4.0, 3.0, None],
-    "end_s": [2.0, 4.0, 4.5, 4.5, None],
-    "score": [2.5, 0.75, 0.5, 4.0, 1.0],
-    "rank": [1, 2, 3, 1, 1],
-    "kind": ["answer", "alternative", "alternative", "answer", "answer"],
+    "state": ["empty", "filled", "empty", "empty", "full"],
+    "start": [0, 2, 6, 8, 2],
+    "end": [1, 3, 7, 8, 4],
+    "start_s": [0.0, 1.0, 3.0, 4.0, None],
+    "end_s": [1.0, 2.0, 4.0, 4.5, None],
+    "score": [0.75, 4.0, 2.5, 0.5, 1.0],
+    "confidence": [0.3, 0.9, None, 0.2, None],
+    "confirmed": [False, False, False, True, False],
 }
 
 

@@ -7,13 +7,14 @@ import hashlib
 import json
 import re
 import xml.etree.ElementTree as ElementTree
+from dataclasses import replace
 from html.parser import HTMLParser
 
 import numpy as np
 import pytest
 from helpers.errors import refused
 
-from dejacue import History, Interval, Timeline, locate
+from dejacue import History, Interval, Reference, Timeline, locate
 from dejacue.method import Evidence, Scan, Window
 from dejacue.method.localization import analyse
 from dejacue.records import Diagnostics, Note
@@ -77,24 +78,29 @@ def scene_of(page: str) -> dict:
 
 STATES = {"empty": ["empty cup"], "filled": ["cup filled with tea"]}
 FRAMES = np.array([0, 1, 2, 3, 6, 7, 8, 9, 10, 11])
-WINDOWS = (("empty", 0, 2, 2.31), ("empty", 9, 10, 0.25), ("filled", 6, 9, 4.0))
+WINDOWS = (  # state, start, end, score, confidence
+    ("empty", 0, 2, 2.31, 0.6),
+    ("filled", 6, 8, 4.0, 0.4),
+    ("empty", 9, 10, 0.25, 0.1),
+)
 
 
 def small(times=None, states=STATES, notes=("a note",), id="cup", settings=None, **options):
-    """Return ten frames, 0 … 3 and 6 … 11, with windows of two states and scores by hand."""
+    """Return ten frames, 0 … 3 and 6 … 11, with the occurrences of two states by hand."""
     history = History(np.ones((10, 4)), FRAMES, id, "mini", times_s=times, **options)
     responses = np.array([[1, 2, 1, 0, -1, -1, -1, 0, 0, -1], [-1, 0, 0, 0, 1, 2, 3, 2, 1, 0.0]])
     intervals = []
-    for (state, start, end, score), rank in zip(WINDOWS, (1, 2, 1), strict=True):
+    for state, start, end, score, confidence in WINDOWS:
         first, last = history.rows_of(Window(start, end))
         seconds = (None, None)
         if times is not None:
             seconds = float(history.times_s[first]), float(history.ends_s[last])
         source = tuple(history.to_source(Window(start, end))) if history.sampled else (None, None)
-        kind = "answer" if rank == 1 else "alternative"
         name = list(states)[list(STATES).index(state)]
-        intervals.append(Interval(name, start, end, score, *seconds, rank, kind, None, *source))
-    usual = {"coordinates": "vocabulary", "readout": {"name": "scan", "norm": "sqrt"}, "top": 2}
+        intervals.append(
+            Interval(name, start, end, score, *seconds, confidence, False, None, *source)
+        )
+    usual = {"coordinates": "vocabulary", "readout": {"name": "scan", "norm": "sqrt"}}
     return history, Timeline.of(
         intervals,
         states,
@@ -124,7 +130,7 @@ def test_every_tag_closes_and_every_drawing_is_xml() -> None:
         presence=np.linspace(0, 1, len(scene.history)),
         made_with={"padding": "0.2"},
     )
-    timeline = analyse(history, scene.vocabulary, readout="scan", top=3, diagnostics=True)
+    timeline = analyse(history, scene.vocabulary, readout="scan", diagnostics=True)
     page = report_page(
         history,
         timeline,
@@ -141,7 +147,7 @@ def test_every_tag_closes_and_every_drawing_is_xml() -> None:
     assert scene_of(page)["presence"] is not None
 
 
-def test_without_script_windows_alternatives_and_references_are_drawn_where_they_lie() -> None:
+def test_without_script_occurrences_and_references_are_drawn_where_they_lie() -> None:
     page = report_page(*small(), references=REFERENCES)
 
     def bars(line: int, colour: str) -> list[tuple[float, float]]:
@@ -150,15 +156,15 @@ def test_without_script_windows_alternatives_and_references_are_drawn_where_they
 
     blue, orange, ink = "#0072B2", "#D55E00", "currentColor"
     assert bars(0, blue) == [(0, 90), (270, 60)]  # 3 and 2 of 12 frames of 360 units
-    assert bars(1, orange) == [(180, 120)]
+    assert bars(1, orange) == [(180, 90)]
     assert bars(2, ink) == [(0, 120)]
     assert bars(3, ink) == [(180, 60), (270, 90)]
     assert bars(0, "#808080") == [(0, 120), (180, 180)]  # observed
     labels = re.findall(r"</span> ([^<]*)</td><td[^>]*><svg", page)
     assert labels == ["empty", "filled", "empty: reference", "filled: reference"]
     rows = scene_of(page)["rows"]
-    assert [(w["start"], w["end"]) for row in rows for w in row["windows"]] == [(0, 2), (6, 9)]
-    assert [(w["start"], w["end"]) for w in rows[0]["alternatives"]] == [(9, 10)]
+    drawn = [[(w["start"], w["end"]) for w in row["windows"]] for row in rows]
+    assert drawn == [[(0, 2), (9, 10)], [(6, 8)]]
     assert scene_of(page)["references"]["filled"] == [[6, 7], [9, 11]]
 
 
@@ -169,31 +175,70 @@ def table_of(page: str) -> list[list[str]]:
     return [[" ".join("".join(c.itertext()).split()) for c in row] for row in table.iter("tr")]
 
 
-def test_the_table_lists_frames_seconds_scores_and_overlap() -> None:
+def test_the_table_has_a_line_an_occurrence_in_time_with_its_trust_and_overlap() -> None:
     page = report_page(*small(FRAMES * 0.5), references=REFERENCES)
+    words, times = ("empty cup", "cup filled with tea"), ("0.00 – 1.50 s", "3.00 – 4.50 s")
     assert table_of(page) == [
-        ["state", "description", "frames", "time", "score", "reference", "tIoU"],
-        ["1 empty", "empty cup", "0 – 2", "0.00 – 1.50 s", "2.31", "0 – 3", "0.75"],
-        ["", "or 9 – 10 (4.50 – 5.50 s), score 0.25"],
-        [
-            "2 filled",
-            "cup filled with tea",
-            "6 – 9",
-            "3.00 – 5.00 s",
-            "4.00",
-            "6 – 7, 9 – 11",
-            "0.50",
-        ],
+        ["state", "description", "frames", "time", "trust", "reference", "tIoU"],
+        ["1 empty", words[0], "0 – 2", times[0], "more likely right", "0 – 3", "0.75"],
+        ["2 filled", words[1], "6 – 8", times[1], "unsure", "6 – 7", "0.67"],
+        ["1 empty", "", "9 – 10", "4.50 – 5.50 s", "a guess", "", "0.00"],
+        ["2 filled", "", "not found", "", "", "9 – 11", "0.00"],
     ]
     table = page[page.index("<table aria-describedby") :]
-    assert re.findall(r'scope="(\w+)"', table) == ["col"] * 7 + ["row"] * 2
+    assert re.findall(r'scope="(\w+)"', table) == ["col"] * 7 + ["row"] * 4
+
+
+COMPLETE = Reference("cup", REFERENCES, frames=(0, 11), complete=True)
+
+
+def test_a_complete_reference_is_told_in_words_and_in_the_table() -> None:
+    page = report_page(*small(), references=COMPLETE)
+    words = (
+        "Compared with the complete reference: 2 of 3 true occurrences found (tIoU ≥ .5), "
+        "1 missed, 1 superfluous; frame accuracy 58.3 %, F1@.50 66.7 %, edit score 66.7 %."
+    )
+    assert words in Outline(page).text
+    table = table_of(page)
+    assert table[0][-2:] == ["tIoU", "result"]
+    assert [(row[0], row[2], *row[-3:]) for row in table[1:]] == [
+        ("1 empty", "0 – 2", "0 – 3", "0.75", "found"),
+        ("2 filled", "6 – 8", "6 – 7", "0.67", "found"),
+        ("1 empty", "9 – 10", "", "0.00", "superfluous"),
+        ("2 filled", "not found", "9 – 11", "0.00", "missed"),
+    ]
+    labels = re.findall(r"</span> ([^<]*)</td><td[^>]*><svg", page)
+    assert labels[2:] == [
+        "empty: reference",
+        "filled: reference",
+        "filled: missed",
+        "empty: superfluous",
+    ]
+    partly = report_page(*small(), references=replace(COMPLETE, complete=False))
+    assert "Compared with" not in partly
+    assert table_of(partly)[0][-1] == "tIoU"
+
+
+def test_a_true_occurrence_that_is_overlapped_too_little_is_missed() -> None:
+    reference = replace(COMPLETE, states={"empty": (Window(2, 5),)})
+    rows = [row[1:] for row in table_of(report_page(*small(), references=reference))[1:]]
+    assert ["", "not found", "", "2 – 5", "0.17", "missed"] in rows
+    assert [
+        STATES["empty"][0],
+        "0 – 2",
+        "more likely right",
+        "2 – 5",
+        "0.17",
+        "superfluous",
+    ] in rows
 
 
 def test_times_are_those_of_a_clock_everywhere() -> None:
     page = report_page(*small(FRAMES * 20.0 + 1300))
-    assert [row[3] for row in table_of(page)[1:] if row[0]] == [
+    assert [row[3] for row in table_of(page)[1:]] == [
         "21:40.00 – 22:40.00",
-        "23:40.00 – 25:00.00",
+        "23:40.00 – 24:40.00",
+        "24:40.00 – 25:20.00",
     ]
     assert not re.search(r"\b1[34]\d\d\.\d", Outline(page).text)
 
@@ -201,7 +246,7 @@ def test_times_are_those_of_a_clock_everywhere() -> None:
 def test_each_interval_has_the_picture_nearest_to_its_middle() -> None:
     page = report_page(*small(), thumbnails=[(frame, JPEG) for frame in (2, 4, 7, 9, 11)])
     frames = [tag["data-frame"] for tag in Outline(page).named("figure") if "data-frame" in tag]
-    assert frames == ["2", "7"]  # of 0 – 2 and 6 – 9
+    assert frames == ["2", "7", "9"]  # of 0 – 2, 6 – 8 and 9 – 10
 
 
 def test_the_video_is_linked_and_nothing_else_may_be_fetched() -> None:
@@ -212,19 +257,22 @@ def test_the_video_is_linked_and_nothing_else_may_be_fetched() -> None:
     assert "media-src" not in report_page(*small())
 
 
-def test_occurrences_are_joined_by_and() -> None:
+def test_what_a_person_named_is_confirmed_and_without_trust_there_is_no_column() -> None:
     history, timeline = small()
-    again = [
-        Interval("empty", 0, 2, 2.31),
-        Interval("empty", 9, 10, 0.25, rank=2, kind="occurrence"),
-    ]
-    page = report_page(history, Timeline.of(again, timeline.states, history_id="cup"))
-    assert table_of(page)[2] == ["", "and 9 – 10, score 0.25"]
+    named = [Interval("empty", 0, 2, 2.31, confirmed=True), Interval("filled", 6, 9, 1.0)]
+    page = report_page(history, Timeline.of(named, timeline.states, history_id="cup"))
+    assert [row[3] for row in table_of(page)] == ["trust", "confirmed", ""]
+    assert [
+        span["style"] for span in Outline(page).named("span") if span.get("class") == "sure"
+    ] == ["--sure:1.000"]
+    page = report_page(history, Timeline.of(named[1:], timeline.states, history_id="cup"))
+    assert table_of(page)[0] == ["state", "description", "frames"]
+    assert "trust:" not in Outline(page).text.lower()
 
 
 def test_without_times_and_references_neither_is_mentioned() -> None:
     page = report_page(*small())
-    assert table_of(page)[0] == ["state", "description", "frames", "score"]
+    assert table_of(page)[0] == ["state", "description", "frames", "trust"]
     text = Outline(page).text
     assert "time:" not in text.lower()
     assert "reference" not in text.lower()
@@ -233,11 +281,9 @@ def test_without_times_and_references_neither_is_mentioned() -> None:
 
 def test_a_state_without_references_has_no_overlap_and_a_strange_one_has_a_row() -> None:
     page = report_page(
-        *small(), references={"filled": (Window(6, 9),), "broken": (Window(50, 60),)}
+        *small(), references={"filled": (Window(6, 8),), "broken": (Window(50, 60),)}
     )
-    rows = table_of(page)
-    assert rows[1][-2:] == ["", "–"]
-    assert rows[-1][-1] == "1.00"
+    assert [row[-2:] for row in table_of(page)[1:]] == [["", "–"], ["6 – 8", "1.00"], ["", "–"]]
     drawn = scene_of(page)
     assert [state["name"] for state in drawn["states"]] == ["empty", "filled", "broken"]
     assert drawn["references"]["broken"] == []  # it lies outside the observed frames
@@ -257,7 +303,6 @@ def test_header_notes_and_details_say_how_it_was_made() -> None:
         "coordinates vocabulary",
         "readout.name scan",
         "readout.norm sqrt",
-        "top 2",
         "encoder mini",
         "encoder a second line",
         "backend onnx",
@@ -471,17 +516,17 @@ def test_a_single_frame_and_a_flat_response_are_drawn() -> None:
     )
     Outline(page)
     # how long the frame lasts is not known
-    assert table_of(page)[1] == ["1 a", "an a", "7 – 7", "0.50 s", "0.00"]
+    assert table_of(page)[1] == ["1 a", "an a", "7 – 7", "0.50 s"]
 
 
 def test_a_sampled_history_shows_both_counts_and_references_where_they_lie() -> None:
     truth = {"empty": (Window(0, 12),), "filled": (Window(30, 44),)}
     page = report_page(*small(source_frames=5 * FRAMES), references=truth, object="coffee cup")
     assert table_of(page)[0][2:4] == ["frames", "source frames"]
-    filled = table_of(page)[-1]
-    assert filled[2:4] == ["6 – 9", "30 – 45"]
-    assert filled[-2:] == ["30 – 44", f"{Window(30, 45).iou(Window(30, 44)):.2f}"]
-    assert table_of(page)[2] == ["", "or 9 – 10 (45 – 50 of the file), score 0.25"]
+    filled = table_of(page)[2]
+    assert filled[2:4] == ["6 – 8", "30 – 40"]
+    assert filled[-2:] == ["30 – 44", f"{Window(30, 40).iou(Window(30, 44)):.2f}"]
+    assert table_of(page)[3][2:4] == ["9 – 10", "45 – 50"]
     assert "Object coffee cup" in Outline(page).text
     plain = report_page(*small(), references={"empty": (Window(0, 2),), "filled": (Window(6, 8),)})
     drawn, expected = (
@@ -556,14 +601,9 @@ def test_a_state_that_was_not_found_has_no_window_on_the_page():
     history, timeline = small(FRAMES * 0.5)
     partly = Timeline.of(timeline["empty"], STATES, history_id="cup", evidence=timeline.evidence)
     page = report_page(history, partly, references=REFERENCES)
-    assert table_of(page)[-1] == [
-        "2 filled",
-        "cup filled with tea",
-        "not found",
-        "",
-        "",
-        "6 – 7, 9 – 11",
-        "–",
+    assert table_of(page)[-2:] == [
+        ["2 filled", "cup filled with tea", "not found", "", "", "6 – 7", "0.00"],
+        ["2 filled", "", "not found", "", "", "9 – 11", "0.00"],
     ]
     assert scene_of(page)["rows"][1]["windows"] == []
     assert scene_of(page)["rows"][1]["evidence"] is not None
@@ -581,7 +621,5 @@ def test_a_timeline_without_evidence_is_shown_without_curves():
 def test_descriptions_share_an_answer_where_the_readout_answers_the_state():
     scene = generate(3)
     for readout, answers in (("contrast", 2), ("non-overlap", 2), ("scan", 4)):
-        page = report_page(
-            scene.history, analyse(scene.history, scene.vocabulary, readout=readout, top=1)
-        )
-        assert page.count('scope="row"') == answers
+        timeline = analyse(scene.history, scene.vocabulary, readout=readout)
+        assert report_page(scene.history, timeline).count('scope="row"') == answers

@@ -9,7 +9,7 @@ import pytest
 from helpers.errors import refused
 from PIL import Image
 
-from dejacue import History, Timeline, Vocabulary, locate
+from dejacue import History, Reference, Timeline, Vocabulary, locate
 from dejacue.method import Window
 from dejacue.method.localization import analyse
 from dejacue.report.plots import evidence_figure, save_png, wrapped
@@ -75,6 +75,26 @@ def test_references_of_the_file_are_drawn_where_the_samples_lie() -> None:
     assert bars(drawn("x", {"one": [Window(10, 20)]})) == [[9.5, 20.5]]
 
 
+def test_what_was_missed_is_hollow_and_what_is_superfluous_hatched() -> None:
+    frames = SCENE.history.frames
+    last = int(frames[-1])
+    windows = {"one": [(0, 1), (5, 6)], "two": [(last, last)]}
+    complete = Reference("x", windows, frames=(0, last), complete=True)
+
+    def marks(figure) -> tuple[int, int]:
+        hollow = sum(line.get_color() == "white" for axis in figure.axes for line in axis.lines)
+        hatched = sum(bool(patch.get_hatch()) for axis in figure.axes for patch in axis.patches)
+        return hollow, hatched
+
+    drawing = drawn("x", complete)
+    assert marks(drawing)[0] == 3
+    assert marks(drawing)[1] > 0
+    assert "hollow: missed · hatched: superfluous" in " ".join(drawing.get_suptitle().split())
+    plain = drawn("x", replace(complete, complete=False))
+    assert marks(plain) == (0, 0)
+    assert "hollow" not in plain.get_suptitle()
+
+
 def test_seconds_stand_below_the_frames_where_the_history_has_times() -> None:
     frames = SCENE.history.frames
     timed = History(SCENE.history.features, frames, times_s=5 + frames / 10)
@@ -91,7 +111,7 @@ def test_the_legend_cannot_be_taken_for_a_state() -> None:
 
 def test_titles_name_the_windows_that_are_shaded_and_no_others() -> None:
     scene = generate(3, recurrences=6, frames=600)
-    timeline = analyse(scene.history, scene.vocabulary, readout="joint")
+    timeline = analyse(scene.history, scene.vocabulary)
     count = len(timeline["empty"])
     assert count > 3
     figure = evidence_figure(scene.history, timeline)

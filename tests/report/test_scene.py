@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import msgspec
@@ -12,7 +13,7 @@ from helpers.errors import refused
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dejacue import Finding, History, Interval, Timeline, locate
+from dejacue import Finding, History, Interval, Reference, Timeline, locate
 from dejacue.method import Contrast, Evidence, Window
 from dejacue.method.localization import analyse
 from dejacue.records.note import Severity
@@ -52,26 +53,27 @@ class State(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class SceneSpan(msgspec.Struct, forbid_unknown_fields=True):
-    """An interval of a row. times: [start_s, end_s), source: frames of the file, where they are
-    known."""
+    """An occurrence. confidence, trust: None where they are not told; times: [start_s, end_s),
+    source: frames of the file, where they are known."""
 
     start: int
     end: int
     score: float | None
-    rank: int
+    confidence: float | None
+    trust: str | None
+    confirmed: bool
     times: tuple[float, float] | None = None
     source: Run | None = None
 
 
 class SceneRow(msgspec.Struct, forbid_unknown_fields=True):
-    """One answer. description: None where it stands for all descriptions of its state; windows:
-    what is claimed, empty where the state was not found; evidence: a value for each observed frame,
+    """A state. description: None where it stands for all descriptions of its state; windows: its
+    occurrences in time, empty where it was not found; evidence: a value for each observed frame,
     or thinned; None: without a curve."""
 
     state: str
     description: str | None
     windows: list[SceneSpan]
-    alternatives: list[SceneSpan]
     evidence: Curve | None
 
 
@@ -110,6 +112,12 @@ class SceneNote(msgspec.Struct, forbid_unknown_fields=True):
     text: str
 
 
+class Comparison(msgspec.Struct, forbid_unknown_fields=True):
+    text: str
+    missed: dict[str, list[Run]]
+    superfluous: dict[str, list[Run]]
+
+
 class SceneDocument(msgspec.Struct, forbid_unknown_fields=True):
     """A timeline for drawing, as docs/timeline.md describes it field by field."""
 
@@ -127,6 +135,7 @@ class SceneDocument(msgspec.Struct, forbid_unknown_fields=True):
     presence: Curve | None
     doubts: list[SceneDoubt]
     references: dict[str, list[Run]] | None
+    comparison: Comparison | None
     named: list[Named]
     changes: list[int]
     segments: list[Run] | None
@@ -146,13 +155,13 @@ def checked(document: dict) -> dict:
 STATES = {"empty": ["empty cup"], "filled": ["full cup"]}
 
 
-def by_hand(kind="alternative", settings=None, **columns) -> tuple[History, Timeline]:
+def by_hand(settings=None, **columns) -> tuple[History, Timeline]:
     frames = np.array([0, 1, 2, 3, 6, 7, 8, 9, 10, 11])
     history = History(np.ones((10, 4)), frames, "cup", "mini", **columns)
     responses = np.array([[1, 2, 1, 0, -1, -1, -1, 0, 0, -1], [-1, 0, 0, 0, 1, 2, 3, 2, 1, 0.0]])
     intervals = [
         Interval("empty", 0, 2, float("inf"), 0.5, float("nan"), source_start=2, source_end=12),
-        Interval("empty", 9, 10, 0.25, 4.5, 5.5, 2, kind),
+        Interval("empty", 9, 10, 0.25, 4.5, 5.5, 0.4),
     ]
     return history, Timeline.of(
         intervals,
@@ -176,7 +185,7 @@ def test_a_finding_becomes_a_scene_with_the_fields_that_are_promised() -> None:
     finding = Finding(
         generated.history,
         generated.vocabulary,
-        analyse(generated.history, generated.vocabulary, top=1),
+        analyse(generated.history, generated.vocabulary),
         thumbnails={9: JPEG, 3: JPEG},
         doubts=((Window(20, 30), "is it hidden?"), (Window(900, 950), "far away")),
         warnings=("mind the gap",),
@@ -192,11 +201,11 @@ def test_a_finding_becomes_a_scene_with_the_fields_that_are_promised() -> None:
         ("b", None),
         ("c", None),
     ]
-    for row, interval in zip(drawn["rows"], finding.timeline.answers, strict=True):
-        window = row["windows"][0]
-        assert (window["start"], window["end"]) == tuple(interval.window)
-        assert window["score"] == interval.score
-        assert window["rank"] == 1
+    for row in drawn["rows"]:
+        for window, interval in zip(row["windows"], finding[row["state"]], strict=True):
+            assert (window["start"], window["end"]) == tuple(interval.window)
+            assert (window["score"], window["trust"]) == (interval.score, interval.trust)
+    assert {window["trust"] for window in drawn["rows"][0]["windows"]} == {"confirmed"}
     curve = unpacked(drawn["rows"][1]["evidence"])
     assert curve.astype(np.float32).tolist() == pytest.approx(
         finding.timeline.evidence.responses[2].tolist()
@@ -218,8 +227,8 @@ def test_a_finding_becomes_a_scene_with_the_fields_that_are_promised() -> None:
     ]
     assert [picture["frame"] for picture in drawn["thumbnails"]] == [3, 9]
     assert drawn["thumbnails"][0]["url"].startswith("data:image/jpeg;base64,")
-    assert drawn["notes"][0] == {"severity": "information", "text": "mind the gap"}
-    assert drawn["settings"]["readout"]["name"] == "contrast"
+    assert {"severity": "information", "text": "mind the gap"} in drawn["notes"]
+    assert drawn["settings"]["readout"]["name"] == "timeline"
 
 
 def test_pictures_become_text_only_where_no_addresses_are_given() -> None:
@@ -245,6 +254,7 @@ def test_what_was_not_chosen_is_null() -> None:
         "source",
         "presence",
         "references",
+        "comparison",
         "segments",
         "questions",
     )
@@ -252,24 +262,39 @@ def test_what_was_not_chosen_is_null() -> None:
     assert drawn["notes"] == [{"severity": "information", "text": "a"}]
 
 
-def test_alternatives_are_apart_and_occurrences_are_claimed() -> None:
+def test_a_complete_reference_tells_what_was_missed_and_what_is_superfluous() -> None:
+    history, timeline = by_hand()
+    true = {"empty": [Window(40, 44)], "filled": [Window(5, 8)]}
+    reference = Reference("cup", true, frames=(0, 60), complete=True)
+    drawn = checked(scene(history, timeline, references=reference))
+    assert drawn["references"] == {"empty": [], "filled": [[5, 8]]}  # the axis ends with frame 11
+    assert drawn["comparison"]["missed"] == {"empty": [], "filled": [[5, 8]]}
+    assert drawn["comparison"]["superfluous"] == {"empty": [[2, 11]], "filled": []}
+    assert drawn["comparison"]["text"].startswith("0 of 2 true occurrences found")
+    partly = replace(reference, complete=False)
+    assert checked(scene(history, timeline, references=partly))["comparison"] is None
+    unknown = replace(reference, states={"ajar": [Window(2, 14)]})
+    assert checked(scene(history, timeline, references=unknown))["comparison"] is None
+
+
+def test_a_row_has_the_occurrences_of_its_state_in_time() -> None:
     empty, filled = scene(*by_hand())["rows"]
-    (best,), (other,) = empty["windows"], empty["alternatives"]
-    assert best == {
+    first, second = empty["windows"]
+    assert first == {
         "start": 0,
         "end": 2,
         "score": None,  # JSON has no infinity
-        "rank": 1,
+        "confidence": None,
+        "trust": None,
+        "confirmed": False,
         "times": None,  # nor NaN
         "source": (2, 12),
     }
-    assert (other["start"], other["end"], other["rank"]) == (9, 10, 2)
-    assert (other["times"], other["source"]) == ((4.5, 5.5), None)
-    assert filled["windows"] == filled["alternatives"] == []  # it was not found
+    assert (second["start"], second["end"]) == (9, 10)
+    assert (second["confidence"], second["trust"]) == (0.4, "unsure")
+    assert (second["times"], second["source"]) == ((4.5, 5.5), None)
+    assert filled["windows"] == []  # it was not found
     assert filled["evidence"] is not None
-    empty, _ = scene(*by_hand("occurrence"))["rows"]
-    assert [window["rank"] for window in empty["windows"]] == [1, 2]
-    assert empty["alternatives"] == []
 
 
 def test_seconds_end_where_the_last_frame_ends() -> None:

@@ -296,10 +296,10 @@ def test_the_command_goes_from_video_to_report(dejacue, scene, tmp_path) -> None
     page = (out / "report.html").read_text(encoding="utf-8")
     assert "data:image/jpeg;base64," in page
     intervals = json.loads((out / "timeline.json").read_text())["intervals"]
-    assert len({row["state"] for row in intervals if row["kind"] == "answer"}) == 3
+    assert len({row["state"] for row in intervals}) == 3
     assert all("start_s" in row for row in intervals)
-    clip = open_video(out / "clips" / "01-empty.mp4")
-    first = next(row for row in intervals if row["state"] == "empty")
+    first = intervals[0]  # clips are numbered in time, as intervals are listed
+    clip = open_video(out / "clips" / f"01-{first['state']}.mp4")
     assert len(list(clip)) == first["end"] - first["start"] + 1
     again = dejacue(*words)
     assert again.code == 0
@@ -359,8 +359,8 @@ def test_references_count_the_frames_of_the_file_also_when_it_is_sampled(dejacue
     assert len(overlaps) == 3  # one for each state
     assert min(overlaps) > 0.5
     rows = json.loads((tmp_path / "out" / "timeline.json").read_text())["intervals"]
-    assert all(row["source_start"] == 2 * row["start"] for row in rows)
-    assert all(row["source_end"] == 2 * row["end"] for row in rows)
+    assert all(0 <= 2 * row["start"] - row["source_start"] < 2 for row in rows)
+    assert all(0 <= row["source_end"] - 2 * row["end"] < 2 for row in rows)
     first = next(line for line in ran.out.splitlines() if rows[0]["state"] in line)
     assert "{source_start} – {source_end}".format(**rows[0]) in first
     measured = dejacue(

@@ -1,4 +1,4 @@
-"""The folder of a finding: what is written comes back, also from version 1."""
+"""The folder of a finding: what is written comes back."""
 
 from __future__ import annotations
 
@@ -40,14 +40,14 @@ WORDLESS = Vocabulary({"empty": (), "full": ()}, encoder="siglip", examples=EXAM
 DOUBTS = ((Window(3, 9), "two objects look alike"),)
 
 
-def parts(readout="contrast", words=WORDS) -> Parts:
+def parts(readout="timeline", words=WORDS) -> Parts:
     timeline = analyse(CUP, words, readout=readout)
     pictures = Pictures({4: b"frame"}, {4: b"crop"})
     return Parts(CUP, words, timeline, pictures, DOUBTS, ("a warning",), Made(video="v.mp4"))
 
 
 @pytest.mark.parametrize("words", [WORDS, WORDLESS], ids=["words", "wordless"])
-@pytest.mark.parametrize("readout", ["contrast", "joint"])
+@pytest.mark.parametrize("readout", ["timeline", "contrast"])
 def test_what_is_written_comes_back(tmp_path, readout, words) -> None:
     finding = parts(readout, words)
     back = read_finding(write_finding(tmp_path, finding).parent)
@@ -56,6 +56,8 @@ def test_what_is_written_comes_back(tmp_path, readout, words) -> None:
     for name in ("cosines", "centre", "scale", "responses", "frames"):
         array = getattr(back.timeline.evidence, name)
         assert np.array_equal(array, getattr(finding.timeline.evidence, name))
+    assert back.timeline.labels == finding.timeline.labels
+    assert (back.timeline.evidence.labels is None) is (readout == "contrast")
     assert (back.doubts, back.warnings, back.made) == (DOUBTS, ("a warning",), finding.made)
     assert back.pictures == finding.pictures
 
@@ -66,7 +68,7 @@ def test_the_same_finding_written_again_is_the_same_files(tmp_path) -> None:
 
     write_finding(tmp_path, parts())
     first = files()
-    for finding, names in ((parts(), first), (parts("joint"), None), (parts(), None)):
+    for finding, names in ((parts(), first), (parts("contrast"), None), (parts(), None)):
         write_finding(tmp_path, finding)
         once = files()
         write_finding(tmp_path, finding)
@@ -83,7 +85,7 @@ def test_answers_of_each_description_come_back(tmp_path) -> None:
 
 
 def test_the_document_alone_holds_the_timeline_without_evidence(tmp_path) -> None:
-    finding = parts("joint")
+    finding = parts()
     folder = write_finding(tmp_path, finding).parent
     document = read_document(folder)
     assert document.timeline.to_dict() == finding.timeline.to_dict()
@@ -106,8 +108,8 @@ def test_arrays_of_another_finding_are_refused(tmp_path) -> None:
         read_finding(folder)
 
 
-@pytest.mark.parametrize("readout", [7, [], {"name": []}, {"name": "contrast", "unknown": 1}])
-def test_a_finding_whose_readout_cannot_be_told_is_corrected_with_contrast(
+@pytest.mark.parametrize("readout", [7, [], {"name": []}, {"name": "timeline", "unknown": 1}])
+def test_a_finding_whose_readout_cannot_be_told_is_corrected_with_the_timeline(
     tmp_path, readout
 ) -> None:
     document = write_finding(tmp_path, parts())
@@ -115,7 +117,7 @@ def test_a_finding_whose_readout_cannot_be_told_is_corrected_with_contrast(
     content["timeline"]["settings"]["readout"] = readout
     document.write_text(json.dumps(content))
     corrected = Finding.read(tmp_path).correct({WORDS.state_names[0]: 1})
-    assert corrected.timeline.settings["readout"]["name"] == "contrast"
+    assert corrected.timeline.settings["readout"]["name"] == "timeline"
 
 
 def test_settings_that_its_readout_does_not_take_are_refused(tmp_path) -> None:
@@ -126,3 +128,12 @@ def test_settings_that_its_readout_does_not_take_are_refused(tmp_path) -> None:
     finding = Finding.read(tmp_path)
     with refused(field="readout", remedy="read the history again"):
         finding.correct({WORDS.state_names[0]: 1})
+
+
+@pytest.mark.parametrize("labels", [[0] * 59, [-2] * 60, [2] * 60, [0.5] * 60])
+def test_labels_that_are_no_states_of_these_frames_are_refused(tmp_path, labels) -> None:
+    folder = write_finding(tmp_path, parts()).parent
+    arrays = dict(np.load(folder / "cup.evidence.npz"))
+    np.savez(folder / "cup.evidence.npz", **arrays | {"labels": np.array(labels)})
+    with refused(file=folder, field="files"):
+        read_finding(folder)

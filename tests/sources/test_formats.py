@@ -47,12 +47,12 @@ def history(times=None, id: str = "cup", **options) -> History:
 
 
 def timeline() -> Timeline:
-    """Return the windows of ``STATES``: an answer for each state, the others as occurrences."""
-    rows = []
-    for (state, windows), score in zip(STATES.items(), (2.0, -1.0), strict=True):
-        rows.append(Interval(state, *windows[0], score))
-        for rank, window in enumerate(windows[1:], start=2):
-            rows.append(Interval(state, *window, 0.5, rank=rank, kind="occurrence"))
+    """Return the windows of ``STATES``; how far to trust the last one is not known."""
+    rows = [
+        Interval(state, *window, 1.0, confidence=None if window == (9, 9) else window[1] / 10)
+        for state, windows in STATES.items()
+        for window in windows
+    ]
     texts = {state: [f"{state} cup"] for state in STATES}
     return Timeline.of(rows, texts, history_id="cup", notes=("look <twice> & think",))
 
@@ -407,14 +407,10 @@ def test_fiftyone_gets_its_classes(monkeypatch) -> None:
     detections = to_fiftyone(timeline(), history(), videos={"cup": "cup.mp4"})["cup.mp4"].detections
     assert [(row.label, row.support) for row in detections] == [
         ("empty", [1, 4]),
-        ("empty", [10, 10]),
         ("half full", [5, 9]),
+        ("empty", [10, 10]),
     ]
-    assert [row.confidence for row in detections] == [
-        pytest.approx(5 / 6),
-        pytest.approx(2 / 3),
-        0.25,
-    ]
+    assert [getattr(row, "confidence", None) for row in detections] == [0.3, 0.8, None]
 
 
 def test_a_finding_gives_its_detections_to_fiftyone(monkeypatch) -> None:
@@ -441,10 +437,10 @@ def test_fiftyone_json_has_classes_and_supports_from_one(tmp_path) -> None:
     rows = document["labels"]["kitchen"]
     assert [(row["label"], row["support"]) for row in rows] == [
         (0, [1, 4]),
-        (0, [10, 10]),
         (1, [5, 9]),
+        (0, [10, 10]),
     ]
-    assert all(0 <= row["confidence"] <= 1 for row in rows)
+    assert [row.get("confidence") for row in rows] == [0.3, 0.8, None]
 
 
 def test_a_track_of_cvat_may_go_through_several_states(tmp_path) -> None:
@@ -516,7 +512,7 @@ def test_references_of_another_tool_stand_in_the_report(tmp_path, dejacue) -> No
     assert "tIoU" in ran.out
 
 
-def test_tables_have_seconds_and_source_frames_of_every_rank(tmp_path) -> None:
+def test_tables_have_seconds_and_source_frames_of_every_occurrence(tmp_path) -> None:
     pyarrow = pytest.importorskip("pyarrow")
     scene = generate(3, recurrences=3, frames=300)
     frames = scene.history.frames
@@ -528,14 +524,16 @@ def test_tables_have_seconds_and_source_frames_of_every_rank(tmp_path) -> None:
         times_s=frames / 5,
         source_frames=frames * 3,
     )
-    for options in ({"readout": "joint"}, {"top": 3}):
-        answer = find(cup, scene.vocabulary, **options).timeline
-        rows = pyarrow.ipc.open_file(EXPORTS["arrow"](answer)).read_all().to_pylist()
-        assert max(row["rank"] for row in rows) >= 3
-        for row in rows:
-            assert row["start_s"] == row["start"] / 5
-            assert row["end_s"] == pytest.approx((row["end"] + 1) / 5)
-            assert (row["source_start"], row["source_end"]) == (3 * row["start"], 3 * row["end"])
+    answer = find(cup, scene.vocabulary).timeline
+    rows = pyarrow.ipc.open_file(EXPORTS["arrow"](answer)).read_all().to_pylist()
+    assert len(rows) >= 6
+    for row in rows:
+        assert row["start_s"] == pytest.approx(row["source_start"] / 15)
+        assert 0 <= 3 * row["start"] - row["source_start"] < 3
+        assert 0 <= row["source_end"] - 3 * row["end"] < 3
+    for row, interval in zip(rows, answer, strict=True):
+        assert (row["source_start"], row["source_end"]) == tuple(interval.source)
+        assert (row["start_s"], row["end_s"]) == interval.times_s
 
 
 def test_tables_of_answers_are_read(tmp_path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +14,7 @@ from hypothesis import strategies as st
 
 from dejacue import History, InputError, Vocabulary, locate
 from dejacue.method import Window
+from dejacue.method.localization import analyse
 from dejacue.records import Interval, Timeline
 from dejacue.records.reference import Reference
 from dejacue.report.exports import as_csv
@@ -47,9 +49,9 @@ def plain(timelines) -> list[dict]:
 
 @pytest.fixture(scope="module")
 def located() -> list[Timeline]:
-    """Return timelines of generated histories, with alternatives."""
+    """Return timelines of generated histories, an interval a description."""
     scenes = [generate(seed) for seed in (1, 2, 3)]
-    return [locate(each.history, each.vocabulary, readout="scan", top=3) for each in scenes]
+    return [locate(each.history, each.vocabulary, readout="scan") for each in scenes]
 
 
 # The record
@@ -96,6 +98,21 @@ def test_a_reference_does_not_follow_the_mapping_it_was_made_from() -> None:
         ({"descriptions": {"empty": ()}}, '"empty" has an empty or non-text description'),
         ({"descriptions": {"empty": ("a", "a")}}, '"empty" lists a description twice'),
         ({"descriptions": ["a"]}, "descriptions must map"),
+        ({"complete": True}, "is complete but does not say of which frames"),
+        (
+            {
+                "states": {"empty": [(0, 58)], "full": [(70, 80), (58, 60)]},
+                "frames": (0, 99),
+                "complete": True,
+            },
+            r'window \[0, 58\] of state "empty" and window \[58, 60\] of state "full" share frames',
+        ),
+        (
+            {"states": {"empty": [(0, 58), (50, 60)]}, "frames": (0, 99), "complete": True},
+            "share frames",
+        ),
+        ({"frames": (0, 1 << 50), "complete": True}, "can be labelled completely"),
+        ({"states": {"empty": ()}, "frames": (0, 99), "complete": True}, "no state has a window"),
     ],
 )
 def test_a_reference_that_makes_no_sense_is_refused(arguments, message) -> None:
@@ -121,6 +138,29 @@ def test_references_come_back_from_json_and_csv_as_they_were(tmp_path_factory, r
     folder = tmp_path_factory.mktemp("references")
     assert read_references(write_references(folder / "r.json", records)) == records
     assert read_references(write_references(folder / "r.csv", records)) == records
+
+
+COMPLETE = Reference(
+    "cap", {"on": [(0, 9), (20, 29)], "off": [(10, 12)]}, None, (0, 39), None, True
+)
+
+
+@pytest.mark.parametrize("name", ["r.json", "r.csv", "r.parquet", "r.arrow"])
+def test_complete_references_come_back_as_they_were(tmp_path, name) -> None:
+    records = [COMPLETE, Reference("lid", {"on": [(0, 9)], "off": [(5, 12)]})]
+    assert read_references(write_references(tmp_path / name, records)) == records
+
+
+def test_a_state_that_never_occurs_comes_back_from_json_and_no_table_can_hold_it(tmp_path) -> None:
+    never = replace(COMPLETE, states={"on": [(0, 9)], "off": []})
+    assert read_references(write_references(tmp_path / "r.json", [never])) == [never]
+    with refused(file=tmp_path / "r.csv", value="cap"):
+        write_references(tmp_path / "r.csv", [never])
+
+
+def test_windows_of_a_complete_reference_may_touch() -> None:
+    touching = replace(COMPLETE, states={"on": [(0, 9), (10, 12)], "off": [(13, 20)]})
+    assert touching.complete
 
 
 def test_frames_and_descriptions_come_back_from_json(tmp_path) -> None:
@@ -160,7 +200,6 @@ def test_a_csv_has_no_place_for_frames_and_nothing_is_written(tmp_path) -> None:
 def test_timelines_come_back_as_they_were(tmp_path, located, name) -> None:
     path = write_timelines(tmp_path / name, located)
     assert plain(read_timelines(path)) == plain(located)
-    assert any(interval.rank > 1 for interval in read_timelines(path)[0])
 
 
 def test_json_lines_hold_one_timeline_each(tmp_path, located) -> None:
@@ -183,11 +222,11 @@ def test_every_form_of_json_gives_the_same_timelines(tmp_path, located) -> None:
     assert read_timelines(save(path, [])) == []
 
 
-def test_times_notes_kinds_and_states_come_back(tmp_path) -> None:
+def test_times_notes_trust_and_states_come_back(tmp_path) -> None:
     intervals = [
-        Interval("empty", 0, 3, 1.5, 0.0, 0.25),
-        Interval("empty", 8, 9, 1.0, 0.8, 1.0, rank=2, kind="occurrence"),
+        Interval("empty", 0, 3, 1.5, 0.0, 0.25, confidence=0.5),
         Interval("full", 5, 6, 0.5, 0.5),  # a history of one frame does not know its end
+        Interval("empty", 8, 9, 1.0, 0.8, 1.0, confidence=0.1, confirmed=True),
     ]
     states = {"empty": ("empty cup", "cup with nothing in it"), "full": ("a",), "half": ()}
     timeline = Timeline.of(
@@ -195,13 +234,17 @@ def test_times_notes_kinds_and_states_come_back(tmp_path) -> None:
         states,
         history_id="cup",
         encoder="siglip",
-        settings={"top": 1},
+        settings={"smoothing": 1},
         notes=("runs are long",),
     )
     (back,) = read_timelines(write_timelines(tmp_path / "found.json", [timeline]))
     assert back.intervals == intervals
     assert back.states == states
-    assert (back.settings, back.encoder, back.notes) == ({"top": 1}, "siglip", ("runs are long",))
+    assert (back.settings, back.encoder, back.notes) == (
+        {"smoothing": 1},
+        "siglip",
+        ("runs are long",),
+    )
 
 
 def test_a_document_may_leave_out_what_follows_from_its_intervals(tmp_path) -> None:
@@ -209,11 +252,13 @@ def test_a_document_may_leave_out_what_follows_from_its_intervals(tmp_path) -> N
         {"state": "empty", "start": 0, "end": 9},
         {"state": "full", "start": 10, "end": 19, "description": "full cup"},
         {"state": "full", "start": 12, "end": 19, "description": "cup of coffee"},
-        {"state": "full", "start": 30, "end": 39, "description": "cup of coffee", "rank": 2},
+        {"state": "full", "start": 30, "end": 39, "description": "cup of coffee"},
     ]
     (back,) = read_timelines(save(tmp_path / "f.json", {"history": "cup", "intervals": rows}))
     assert back.states == {"empty": (), "full": ("full cup", "cup of coffee")}
-    assert [interval.kind for interval in back] == ["answer"] * 3 + ["alternative"]
+    assert [(i.start, i.trust, i.confirmed) for i in back] == [
+        (start, None, False) for start in (0, 10, 12, 30)
+    ]
     assert back["empty"] == [Interval("empty", 0, 9)]
 
 
@@ -224,12 +269,17 @@ def without_diagnostics(timeline: Timeline) -> list[dict]:
     return rows
 
 
-@pytest.mark.parametrize("readout", ["contrast", "joint", "scan"])
+@pytest.mark.parametrize("readout", ["timeline", "contrast", "scan"])
 def test_what_locate_writes_as_csv_comes_back(tmp_path, readout) -> None:
     scene = generate(4)
     times = np.arange(len(scene.history)) / 8
     history = History(scene.history.features, scene.history.frames, "cup", times_s=times)
-    timeline = locate(history, scene.vocabulary, readout=readout, top=3, diagnostics=True)
+    vocabulary = scene.vocabulary
+    if readout == "timeline":
+        vocabulary = vocabulary.with_examples({scene.vocabulary.state_names[0]: 3})
+    timeline = analyse(history, vocabulary, readout=readout, diagnostics=True)
+    assert {bool(i.trust) for i in timeline} == {readout == "timeline"}
+    assert any(i.confirmed for i in timeline) is (readout == "timeline")
     (back,) = read_timelines(save(tmp_path / "found.csv", as_csv(timeline)))
     assert without_diagnostics(back) == without_diagnostics(timeline)
     assert back.history_id == "cup"
@@ -248,21 +298,21 @@ def test_what_a_table_of_many_histories_holds_comes_back(tmp_path, suffix, timed
         history = History(
             scene.history.features, frames, str(seed), times_s=times, source_frames=source
         )
-        parts.append(locate(history, scene.vocabulary, top=2))
+        parts.append(analyse(history, scene.vocabulary))
     path = tmp_path / f"found{suffix}"
     path.write_bytes(table_bytes(Timeline.joined(parts).columns(), suffix))
     for back, part in zip(read_timelines(path), parts, strict=True):
-        assert [(i.window, i.source, i.times_s, i.score, i.rank, i.kind) for i in back] == [
-            (i.window, i.source, i.times_s, i.score, i.rank, i.kind) for i in part
+        assert [(i.window, i.source, i.times_s, i.score, i.confidence) for i in back] == [
+            (i.window, i.source, i.times_s, i.score, i.confidence) for i in part
         ]
 
 
 @pytest.mark.parametrize("name", ["found.json", "found.csv"])
 def test_the_frames_of_the_source_come_back(tmp_path, name) -> None:
     intervals = [
-        Interval("a", 1, 4, 2.0, source_start=13, source_end=22),
-        Interval("a", 6, 6, 1.0, source_start=28, source_end=28, rank=2, kind="alternative"),
         Interval("b", 0, 0, 1.0, source_start=10, source_end=10),
+        Interval("a", 1, 4, 2.0, source_start=13, source_end=22),
+        Interval("a", 6, 6, 1.0, source_start=28, source_end=28),
     ]
     timeline = Timeline.of(intervals, {"a": (), "b": ()}, history_id="cup")
     text = as_csv(timeline) if name.endswith("csv") else timeline.to_json()
@@ -467,6 +517,15 @@ def test_columns_of_references_are_checked(tmp_path) -> None:
     save(path, "history,state,start,end,component\ncup,a,0,1,x\ncup,b,2,3,y\n")
     with refused(file=path, line=3, field="component", value="y"):
         read_references(path)
+    save(path, "history,state,start,end,first,last\ncup,a,0,1,0,9\ncup,b,2,3,0,8\n")
+    with refused(file=path, line=3, field="last", value=8):
+        read_references(path)
+    save(path, "history,state,start,end,first\ncup,a,0,1,0\n")
+    with refused(file=path, line=2, field="first"):
+        read_references(path)
+    save(path, "history,state,start,end,complete\ncup,a,0,1,perhaps\n")
+    with refused(file=path, line=2, field="complete", value="perhaps"):
+        read_references(path)
 
 
 ROW = {"state": "empty", "start": 0, "end": 5, "score": 1.0}
@@ -493,15 +552,14 @@ def timeline(**row: object) -> dict:
         (TIMELINE | {"schema": None}, {"field": "schema", "value": None}),
         (TIMELINE | {"history": None}, {"field": "history", "value": None}),
         ([TIMELINE, TIMELINE], {"field": "history", "value": "cup"}),
-        (TIMELINE | {"intervals": [ROW, ROW]}, {"field": "rank", "value": 1}),
-        (timeline(rank=2), {"field": "rank", "value": 2}),
         (TIMELINE | {"intervals": [[0, 5]]}, {"field": "intervals[0]", "value": [0, 5]}),
         (timeline(state=""), {"field": "intervals[0].state", "value": ""}),
         (timeline(description=3), {"field": "intervals[0].description", "value": 3}),
         (timeline(score=True), {"field": "intervals[0].score", "value": True}),
         (timeline(score="1"), {"field": "intervals[0].score", "value": "1"}),
         (timeline(score=10**400), {"line": 1, "value": str(10**400)}),
-        (timeline(kind="guess"), {"field": "intervals[0].kind", "value": "guess"}),
+        (timeline(confidence=1.5), {"field": "intervals[0].confidence", "value": 1.5}),
+        (timeline(confirmed="yes"), {"field": "intervals[0].confirmed", "value": "yes"}),
         (timeline(end_s=0.1), {"field": "intervals[0].start_s"}),
         (timeline(start_s=4.0, end_s=3.0), {"field": "intervals[0].end_s", "value": 3.0}),
         (TIMELINE | {"states": {"empty": "a"}}, {"field": "states[...]"}),
@@ -532,8 +590,8 @@ KEYS = [
     "descriptions",
     "timelines",
     "intervals",
-    "rank",
-    "kind",
+    "confidence",
+    "confirmed",
     "state",
     "description",
     "start",
@@ -583,41 +641,34 @@ def test_json_lines_that_break_off_are_named_with_their_line(tmp_path) -> None:
 @pytest.mark.parametrize(
     ("rows", "attributes"),
     [
-        ("cup,empty,a,0,3,1,1\ncup,empty,a,4,5,1,1", {"line": 3, "field": "rank", "value": 1}),
-        ("cup,empty,,0,3,1,1\ncup,empty,,4,5,1,1", {"line": 3, "field": "rank", "value": 1}),
-        ("cup,empty,a,0,3,1,2", {"line": 2, "field": "rank", "value": 2}),
-        ("cup,empty,a,0,3,1,1\ncup,empty,a,4,5,1,3", {"line": 3, "field": "rank", "value": 3}),
-        ("cup,empty,a,0,3,1,0", {"line": 2, "field": "rank", "value": "0"}),
+        ("cup,empty,a,0,3,1,2", {"line": 2, "field": "confidence", "value": "2"}),
+        ("cup,empty,a,0,3,1,0.5\ncup,empty,a,4,5,1,-1", {"line": 3, "field": "confidence"}),
         ("cup,empty,a,0,3,inf,1", {"line": 2, "field": "score", "value": "inf"}),
         ("cup,empty,a,0,3,high,1", {"line": 2, "field": "score", "value": "high"}),
         ("cup,empty,a,9,3,1,1", {"line": 2}),
     ],
 )
 def test_broken_rows_of_timelines_are_named(tmp_path, rows, attributes) -> None:
-    header = "history,state,description,start,end,score,rank"
+    header = "history,state,description,start,end,score,confidence"
     path = save(tmp_path / "found.csv", f"{header}\n{rows}\n")
     with refused(file=path, **attributes):
         read_timelines(path)
 
 
-def test_a_vocabulary_that_repeats_a_sentence_is_read_back_where_its_states_are_answered(
-    tmp_path,
-) -> None:
+@pytest.mark.parametrize("readout", ["timeline", "published"])
+def test_a_vocabulary_that_repeats_a_sentence_is_read_back(tmp_path, readout) -> None:
     rows = np.random.default_rng(0).normal(size=(3, 8))
     vocabulary = Vocabulary({"empty": ["a cup", "a cup"], "filled": ["full"]}, rows)
     history = History(np.random.default_rng(1).normal(size=(30, 8)), id="c")
-    timeline = locate(history, vocabulary)
+    timeline = locate(history, vocabulary, readout=readout)
     path = write_timelines(tmp_path / "found.json", [timeline])
     assert plain(read_timelines(path)) == plain([timeline])
-    write_timelines(path, [locate(history, vocabulary, readout="published")])
-    with refused(file=path, field="rank", value=1):
-        read_timelines(path)
 
 
 @pytest.mark.parametrize("ending", [".json", ".jsonl", ".parquet", ".arrow"])
 def test_one_timeline_is_written_with_its_notes_and_read_again(tmp_path, ending) -> None:
     scene = generate(3)
-    timeline = locate(scene.history, scene.vocabulary, top=2).replace(notes=("one", "two"))
+    timeline = analyse(scene.history, scene.vocabulary).replace(notes=("one", "two"))
     (again,) = read_timelines(write_timelines(tmp_path / f"one{ending}", timeline))
     assert (again.intervals, again.notes) == (timeline.intervals, timeline.notes)
 

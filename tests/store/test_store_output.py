@@ -68,6 +68,7 @@ def flat(match: Match) -> dict[str, object]:
         "source_start": interval.source_start,
         "source_end": interval.source_end,
         "score": interval.score,
+        "confidence": interval.confidence,
         "notes": None,
         "object": "cup",
         "columns": columns and json.dumps(columns, ensure_ascii=False),

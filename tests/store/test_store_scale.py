@@ -26,7 +26,7 @@ def test_ranking_reads_the_entries_of_the_first_only(store, monkeypatch, stateme
     monkeypatch.setattr(_segments, "MAX_SEGMENT_BYTES", 5 * 30 * D * 2)
     store.add([history(str(k), k) for k in range(20)])
     statements.clear()
-    assert len(store.query(words(), top=3).columns()["rank"]) == 6
+    assert set(store.query(words(), top=3).columns()["rank"]) == {1, 2, 3}
     about = [text for text in statements if "FROM histories" in text or "JOIN histories" in text]
     assert len(about) == 3
     assert "count(*)" in about[0]
@@ -186,7 +186,7 @@ sys.path.insert(0, sys.argv[2])
 from helpers.stores import words
 hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
 resource.setrlimit(resource.RLIMIT_NOFILE, (60, hard if sys.argv[3] == "more" else 60))
-print(len(list(Store.open(sys.argv[1]).query(words()))))
+print(len({match.rank for match in Store.open(sys.argv[1]).query(words())}))
 """
 
 
@@ -198,6 +198,6 @@ def test_more_segments_than_files_a_process_may_open(store, monkeypatch, allowed
     command = [sys.executable, "-c", FILES, store.path, TESTS, allowed]
     ran = subprocess.run(command, capture_output=True, text=True)
     if allowed == "more":
-        assert ran.stdout == "100\n", ran.stderr
+        assert ran.stdout == "50\n", ran.stderr
     else:
         assert "may not open as many files as the store has segments; raise the limit" in ran.stderr

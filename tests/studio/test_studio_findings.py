@@ -7,6 +7,7 @@ import io
 import json
 import os
 import shutil
+from dataclasses import replace
 
 import av
 import numpy as np
@@ -18,7 +19,7 @@ from PIL import Image
 
 from dejacue import Finding, find
 from dejacue.files import read_references, read_vocabulary
-from dejacue.method import Window
+from dejacue.method import Contrast, Window
 from dejacue.records import Reference
 from dejacue.report.scene import unpacked
 from dejacue.sources.encoders import Encoder, load_encoder
@@ -101,7 +102,17 @@ def test_word_lists_are_written_as_the_command_line_reads_them(studio, client) -
     before = path.read_text()
     refused = client.put("/api/vocabularies/words/cup.yaml", json=twice)
     assert 'describes both "a" and "b"' in refused.json()["detail"]
+    alone = client.put("/api/vocabularies/words/cup.yaml", json={"states": {"visible": ["a cup"]}})
+    assert "describe what it looks like otherwise" in alone.json()["detail"]
     assert path.read_text() == before
+
+
+def test_a_word_list_says_whether_every_frame_shows_a_state(studio, client) -> None:
+    for whether in (True, False):
+        body = {"states": STATES, "exhaustive": whether}
+        assert client.put("/api/vocabularies/cup.yaml", json=body).status_code == 200
+        assert read_vocabulary(studio.workspace.root / "cup.yaml").exhaustive is whether
+        assert client.get("/api/vocabularies/cup.yaml").json()["exhaustive"] is whether
 
 
 # Findings
@@ -127,19 +138,26 @@ def test_reading_is_ask_and_writes_nothing(studio, client) -> None:
     folder = studio.workspace.root / "cup"
     before = {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}
     words = {"dark": ["drained cup"], "light": ["cup filled to the brim", "half full cup"]}
-    scene = client.post("/api/findings/cup/read", json={"states": words, "top": 2}).json()
-    expected = Finding.read(folder).with_words(words, encoder="mini", top=2)
+    scene = client.post("/api/findings/cup/read", json={"states": words}).json()
+    expected = Finding.read(folder).with_words(words, encoder="mini")
     assert windows(scene) == windows(expected.scene(thumbnails=()))
     assert set(windows(scene)) == {"dark", "light"}
+    assert all(window["trust"] for row in scene["rows"] for window in row["windows"])
     assert {p.name: p.read_bytes() for p in folder.iterdir() if p.is_file()} == before
 
 
 def test_what_is_left_out_is_as_the_finding_was_read(studio, client) -> None:
     folder = studio.workspace.root / "cup"
-    Finding.read(folder).with_words(readout="joint", top=3).write(folder)
+    assert client.get("/api/findings/cup/info").json()["settings"]["readout"]["name"] == "timeline"
+    known = replace(Finding.read(folder).vocabulary, exhaustive=True)
+    options = {"readout": Contrast(smoothing_s=0.5), "coordinates": "trajectory"}
+    Finding.read(folder).with_words(known, **options).write(folder)
     scene = client.post("/api/findings/cup/read", json={}).json()
-    assert scene["settings"]["readout"]["name"] == "joint"
-    assert scene["settings"]["top"] == 3
+    assert scene["settings"]["readout"]["name"] == "contrast"
+    assert scene["settings"]["readout"]["smoothing_s"] == 0.5
+    assert scene["settings"]["coordinates"] == "trajectory"
+    assert client.put("/api/findings/cup", json={}).status_code == 200
+    assert Finding.read(folder).vocabulary.exhaustive
     other = client.post("/api/findings/cup/read", json={"readout": "published"}).json()
     assert other["settings"]["readout"]["name"] == "scan"
 
@@ -177,6 +195,50 @@ def test_an_example_from_elsewhere_lies_in_the_workspace(studio, client, tmp_pat
     assert read("scene/scene.mp4@3").status_code == 200
     for outside in ("../outside.jpg", str(tmp_path / "outside.jpg"), "nowhere.jpg"):
         assert read(outside).status_code == 404
+
+
+def test_a_person_may_say_that_every_frame_shows_a_state(studio, client) -> None:
+    marks = [{"state": "empty", "start": 57}, {"state": "full", "start": 2}]
+    body = {"examples": marks, "exhaustive": True}
+    finding = Finding.read(studio.workspace.root / "cup")
+    known = replace(finding.vocabulary.with_examples(empty=57, full=2), exhaustive=True)
+    scene = client.post("/api/findings/cup/read", json=body).json()
+    assert windows(scene) == windows(finding.with_words(known).scene(thumbnails=()))
+    confirmed = [(w["confirmed"], w["trust"]) for row in scene["rows"] for w in row["windows"]]
+    assert confirmed.count((True, "confirmed")) == 2
+    for whether in (True, False):
+        body["exhaustive"] = whether
+        assert client.put("/api/findings/cup", json=body).status_code == 200
+        assert client.get("/api/findings/cup/info").json()["exhaustive"] is whether
+    none = {"examples": [{"state": None, "start": 30}], "exhaustive": True}
+    refused = client.post("/api/findings/cup/read", json=none)
+    assert "shows none of the states" in refused.json()["detail"]
+
+
+def test_one_state_is_read_once_something_shows_it(studio, client) -> None:
+    body = {"states": {"visible": ["a cup"]}, "examples": []}
+    refused = client.put("/api/findings/cup", json=body)
+    assert refused.status_code == 400
+    assert "or show an example" in refused.json()["detail"]
+    shown = client.post("/api/findings/cup/strip", json=body).json()
+    strip = Finding.read(studio.workspace.root / "cup").strip(12)
+    assert shown["frames"] == list(strip.frames)
+    marks = {"frames": shown["frames"], "marks": {"none": [[0, 5]]}}
+    refused = client.post("/api/findings/cup/mark", json={**body, **marks})
+    assert "or show an example" in refused.json()["detail"]
+    marks["marks"]["visible"] = [[6, 11]]
+    answer = client.post("/api/findings/cup/mark", json={**body, **marks}).json()
+    spans = [(mark["state"], mark["start"], mark["end"]) for mark in answer["examples"]]
+    frames = shown["frames"]
+    assert sorted(spans, key=lambda span: span[1]) == [
+        (None, frames[0], frames[5]),
+        ("visible", frames[6], frames[11]),
+    ]
+    body["examples"] = answer["examples"]
+    assert client.put("/api/findings/cup", json=body).status_code == 200
+    saved = Finding.read(studio.workspace.root / "cup")
+    assert list(saved.vocabulary.states) == ["visible"]
+    assert [interval.confirmed for interval in saved["visible"]] == [True]
 
 
 def test_several_ways_of_reading_are_compared_in_one_call(client) -> None:
@@ -222,7 +284,7 @@ def test_a_write_over_what_somebody_else_wrote_is_refused(studio, client) -> Non
     assert put("vocabularies/w.yaml", states=STATES, revision="new").status_code == 200
     for late in (
         put("findings/cup", states=STATES, examples=[], revision=loaded),
-        put("findings/cup", top=3, revision=loaded),
+        put("findings/cup", readout="contrast", revision=loaded),
         put("findings/cup", folder="copy", revision="new"),
         put("vocabularies/w.yaml", states=STATES, revision="new"),
         client.post("/api/jobs", json={**find, "revision": loaded}),
@@ -232,7 +294,7 @@ def test_a_write_over_what_somebody_else_wrote_is_refused(studio, client) -> Non
         assert late.json()["revision"] not in (loaded, "new")
     examples = client.get("/api/findings/cup/info").json()["examples"]
     assert [(mark["start"], mark["end"]) for mark in examples] == [(2, 6)]
-    assert put("findings/cup", top=3, revision=now).status_code == 200
+    assert put("findings/cup", readout="contrast", revision=now).status_code == 200
     list_ = client.get("/api/vocabularies/w.yaml").json()["revision"]
     assert put("vocabularies/w.yaml", states=STATES, revision=list_).status_code == 200
 
@@ -260,7 +322,8 @@ def test_a_finding_that_is_being_written_is_read_when_it_is_whole(studio, client
         {"states": [["a", ["x"]], ["b", ["y"]], ["a", ["z"]]]},
         {"states": [["a"], {"b": ["y"]}]},
         {"readout": "nothing"},
-        {"top": 0},
+        {"smoothing": 0},
+        {"exhaustive": "sometimes"},
         {"coordinates": "nothing"},
         {"unknown": 1},
         {"smoothing": "wide"},
@@ -282,9 +345,9 @@ def test_a_body_may_be_anything_and_is_refused_in_a_sentence(client) -> None:
         b"{",
         b"[1]",
         b'{"states": {"\\ud800": ["a"]}}',
-        b'{"top": NaN}',
+        b'{"smoothing": NaN}',
         b"[" * 9999,
-        b'{"top": ' + b"9" * 5000 + b"}",
+        b'{"smoothing": ' + b"9" * 5000 + b"}",
     ):
         answer = client.post(
             "/api/findings/cup/read", content=body, headers={"content-type": "application/json"}
@@ -589,7 +652,36 @@ def test_findings_are_listed_with_their_answers(studio, client) -> None:
     assert (row["id"], row["object"], row["problem"]) == ("cup", "cup", None)
     assert (row["encoder"], row["doubts"]) == (finding.history.encoder, len(finding.doubts))
     assert row["states"] == list(finding.timeline.states)
-    assert row["intervals"] == [finding[state][0].to_dict() for state in row["states"]]
+    assert row["intervals"] == [interval.to_dict() for interval in finding.timeline]
+    least = min(finding.timeline, key=lambda interval: interval.confidence)
+    assert (row["trust"], row["confidence"]) == (least.trust, least.confidence)
+
+
+def test_the_best_occurrence_of_the_least_sure_state_is_what_a_finding_is_trusted_by(
+    studio, client
+) -> None:
+    document = studio.workspace.root / "cup" / "finding.json"
+    written = json.loads(document.read_text())
+
+    def trusted(**figures: tuple[float, float | None, bool]) -> tuple[str | None, float | None]:
+        """Write occurrences: state → score, confidence and whether it is confirmed."""
+        written["timeline"]["intervals"] = [
+            {"state": state.rstrip("_").replace("_", " "), "start": n, "end": n, "score": score}
+            | ({} if confidence is None else {"confidence": confidence})
+            | ({"confirmed": True} if confirmed else {})
+            for n, (state, (score, confidence, confirmed)) in enumerate(figures.items())
+        ]
+        document.write_text(json.dumps(written))
+        (row,) = client.get("/api/findings").json()
+        return row["trust"], row["confidence"]
+
+    assert trusted() == (None, None)
+    assert trusted(empty=(3.0, 0.2, False), full=(1.0, 0.4, False)) == ("a guess", 0.2)
+    better = {"empty": (3.0, 0.2, False), "empty_": (4.0, 0.6, False)}
+    assert trusted(**better, full=(1.0, 0.4, False)) == ("unsure", 0.4)
+    assert trusted(empty=(3.0, 0.2, True), full=(1.0, 0.4, False)) == ("unsure", 0.4)
+    assert trusted(empty=(3.0, 0.2, True)) == ("confirmed", 0.2)
+    assert trusted(empty=(3.0, None, False), full=(1.0, 0.1, False)) == (None, None)
 
 
 def test_a_state_that_is_not_found_has_no_interval(studio, client) -> None:
@@ -619,6 +711,14 @@ def test_references_of_the_finding_win_and_the_file_is_named(studio, client) -> 
     assert scene["references"] == states
     expected = "the references are those of cup/truth.json; not taken: scene/references.json"
     assert expected in [note["text"] for note in scene["notes"]]
+    assert scene["comparison"] is None  # these may leave out occurrences
+
+
+def test_a_complete_reference_is_compared_in_a_note(studio, client) -> None:
+    scene = client.get("/api/findings/cup/scene").json()
+    assert scene["comparison"]["missed"] == {"empty": [], "half full": [], "full": []}
+    (text,) = (note["text"] for note in scene["notes"] if "complete reference" in note["text"])
+    assert text.startswith("compared with the complete reference: 3 of 3 true occurrences found")
 
 
 def test_a_note_is_said_once(studio, client) -> None:

@@ -84,7 +84,7 @@ def test_what_was_shown_stays_when_the_object_is_followed_again(studio, client) 
     assert info["objects"] == [1]
     answer = client.post("/api/jobs", json={**FIND, "folder": "other", "changes": [30]})
     assert answer.status_code == 400
-    assert "changes need states" in answer.json()["detail"]
+    assert "need states; give the states of the word list" in answer.json()["detail"]
 
 
 def test_a_slow_encoder_is_paced_as_in_find(studio, client, monkeypatch) -> None:
@@ -181,7 +181,7 @@ def test_progress_comes_as_events_that_end_with_the_job(studio, client) -> None:
         ({"masks": "scene/nothing"}, 'no masks "scene/nothing"'),
         ({"masks": "scene/vocabulary.yaml"}, "is not a format of masks; give a folder of PNG"),
         ({"vocabulary": None}, "give the states"),
-        ({"vocabulary": None, "states": {"one": ["cup"]}}, "at least two alternatives"),
+        ({"vocabulary": None, "states": {"one": ["cup"]}}, "need two or more"),
         ({"vocabulary": "no.yaml"}, 'no vocabulary "no.yaml"'),
         ({"masks": None, "prompts": [{"frame": 0}]}, "a prompt needs either a box or a point"),
     ],

@@ -1,4 +1,4 @@
-"""Apply to other videos: what a person confirmed answers them, the most unsure first."""
+"""Apply to other videos: what a person confirmed answers them, the least sure first."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from helpers.films import RATE, ColourRows, CupDetector, Film
 from helpers.studio_client import client_of, run_job, start_job, studio_of, wait_for_end
 
 from dejacue import Finding, Store, find
+from dejacue.records.interval import TRUST
 from dejacue.sources.video import write_video
 from dejacue.studio import teaching
 from dejacue.studio.jobs import TaskProgress
@@ -62,11 +63,13 @@ def test_a_confirmed_finding_answers_other_videos(root, studio, client) -> None:
     assert not taught.named
     (row,) = listed(client)["rows"]
     assert row["id"] == "like-cup/second/scene"
-    assert row["lowest"] == min(interval.score for interval in taught)
+    best = [taught.timeline.best(state) for state in taught.timeline.states]
+    assert row["confidence"] == min(interval.confidence for interval in best)
+    assert row["trust"] in TRUST
 
 
 @pytest.mark.long
-def test_the_most_unsure_comes_first_and_what_was_confirmed_last_and_teaches(
+def test_the_least_sure_comes_first_and_what_was_confirmed_last_and_teaches(
     root, studio, client
 ) -> None:
     confirm(client)
@@ -79,8 +82,8 @@ def test_the_most_unsure_comes_first_and_what_was_confirmed_last_and_teaches(
     assert run_job(client, **APPLY)["state"] == "done"
     rows = listed(client)["rows"]
     assert len(rows) == 3
-    scores = [row["lowest"] for row in rows]
-    assert scores == sorted(scores)
+    confidences = [row["confidence"] for row in rows]
+    assert confidences == sorted(confidences)
     first = rows[0]["id"]
     confirm(client, first)
     before = (root / first / "finding.json").read_bytes()
@@ -94,6 +97,21 @@ def test_the_most_unsure_comes_first_and_what_was_confirmed_last_and_teaches(
     }
     assert run_job(client, **APPLY)["state"] == "done"
     assert (root / first / "finding.json").read_bytes() == before  # it has a person's marks
+
+
+def test_what_nobody_can_tell_about_is_looked_at_first() -> None:
+    rows: list[dict] = [
+        {"confirmed": confirmed, "trust": trust, "confidence": confidence}
+        for confirmed, trust, confidence in (
+            ([], None, None),
+            ([], "a guess", 0.1),
+            ([], "more likely right", 0.9),
+            (["empty"], "confirmed", 0.2),
+            (["empty", "full"], "a guess", 0.1),
+        )
+    ]
+    shuffled = rows[::-1]
+    assert sorted(shuffled, key=teaching._by_trust) == rows
 
 
 @pytest.mark.long

@@ -10,7 +10,7 @@ import typer
 import dejacue
 from dejacue.cli import options as o
 from dejacue.cli.tables import say
-from dejacue.errors import InputError, counted
+from dejacue.errors import InputError, counted, in_file
 
 FILES_OF_REFERENCES = (".json", ".csv", ".parquet", ".arrow")
 
@@ -25,12 +25,30 @@ def convert(
         Path | None,
         o.option("Reject labels that are not states of this vocabulary.", "--vocabulary", "-v"),
     ] = None,
+    complete: Annotated[
+        bool,
+        o.option(
+            "Every occurrence is marked, from the first frame of the video (--times) to its last: "
+            "evaluate then measures whole timelines, too.",
+            "--complete",
+        ),
+    ] = False,
 ) -> None:
     """Convert references or annotations from one tool's format to another's."""
+    from dejacue.sources.formats.registry import format_of
+    from dejacue.sources.results import as_complete
+
     check_suffix(output)
     o.check_not_read(output, path)
     states = None if vocabulary is None else list(dejacue.files.read_vocabulary(vocabulary).states)
+    if complete and format_of(output) is not None:
+        problem = "cannot say that references are complete"
+        remedy = "give a name that ends in .json or .csv"
+        raise InputError(problem, file=output, field="complete", remedy=remedy)
     references = dejacue.files.read_references(path, times=times, states=states)
+    if complete:
+        with in_file(path):
+            references = as_complete(references, times)
     written = dejacue.files.write_references(output, references, times=times)
     say(f"references of {counted(len(references), 'object')}: {written}")
 

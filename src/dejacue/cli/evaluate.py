@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from dejacue.evaluation.evaluate import Estimate, Evaluation
     from dejacue.records import Reference, Timeline
 
+MAX_LISTED_HISTORIES = 20
+
 
 def evaluate(
     files: Annotated[
@@ -29,7 +31,8 @@ def evaluate(
         typer.Argument(
             metavar="FILE",
             help="Timelines of one or more methods (.json, .jsonl, .csv, .parquet), then the "
-            "references (.json, .csv, .eaf, .srt, …).",
+            "references (.json, .csv, .eaf, .srt, …). References that list every occurrence say "
+            "so (complete: true), and whole timelines are measured, too.",
             show_default=False,
         ),
     ],
@@ -40,7 +43,10 @@ def evaluate(
     format: o.OutputFormat = None,
     output: Annotated[Path | None, o.output("Write to a file instead of the screen.")] = None,
 ) -> None:
-    """Score timelines against references and compare methods: recall, overlap, confidence, p."""
+    """Score timelines against references and compare methods: recall, overlap, confidence, p.
+
+    With complete references also frame accuracy, F1 and edit score of whole timelines.
+    """
     from dejacue.sources.formats.registry import format_in
 
     o.refuse_values(files)
@@ -105,9 +111,10 @@ def counts(evaluation: Evaluation) -> str:
     numbers = ", ".join(
         f"{number} {_noun(what, number)}" for what, number in evaluation.counts.items()
     )
+    how = "95 % intervals, components resampled"
     if evaluation.counts["components"] < 2:
-        return f"{numbers}; one component gives no confidence interval"
-    return f"{numbers}; 95 % intervals, components resampled"
+        how = "one component gives no confidence interval"
+    return "\n".join([f"{numbers}; {how}", *[evaluation.coverage] * bool(evaluation.complete)])
 
 
 def _noun(plural: str, number: int) -> str:
@@ -117,22 +124,49 @@ def _noun(plural: str, number: int) -> str:
 
 
 def evaluation_tables(evaluation: Evaluation) -> list[Table]:
-    """Return the means of the methods and, where they are compared, their differences."""
-    differences = [_differences_table(evaluation)] if evaluation.comparisons else []
-    return [methods_table(evaluation), *differences]
+    """Return the means of the methods and, where they are compared, their differences; of whole
+    timelines, too, where references are complete."""
+    from dejacue.evaluation.complete import TIMELINE_METRICS
+
+    tables = [methods_table(evaluation)]
+    if evaluation.complete:
+        title = "whole timelines, means in %"
+        tables += [
+            methods_table(evaluation, title, TIMELINE_METRICS),
+            _occurrences_table(evaluation),
+        ]
+    return tables + ([_differences_table(evaluation)] if evaluation.comparisons else [])
 
 
-def methods_table(evaluation: Evaluation, title: str = "means in %") -> Table:
+def methods_table(
+    evaluation: Evaluation,
+    title: str = "means in %",
+    metrics: Mapping[str, str] | None = None,
+) -> Table:
+    """Return a row per method; metrics: name → title of its column, default: METRICS."""
     from dejacue.evaluation import METRICS
 
-    columns = ("method", *(f">{metric}" for metric in METRICS.values()))
+    metrics = METRICS if metrics is None else metrics
+    columns = ("method", *(f">{metric}" for metric in metrics.values()))
     rows = [
-        (name, *(_mean(estimates[metric]) for metric in METRICS))
+        (name, *(_mean(estimates[metric]) for metric in metrics))
         for name, estimates in evaluation.methods.items()
     ]
     table = make_table(title, columns, rows)
     table.columns[0].min_width = 10
     return table
+
+
+def _occurrences_table(evaluation: Evaluation) -> Table:
+    """Return how many occurrences each method found, history by history where these are few."""
+    rows = []
+    for name, by_history in evaluation.occurrences.items():
+        listed = by_history if 1 < len(by_history) <= MAX_LISTED_HISTORIES else {}
+        for history, of in [*listed.items(), ("all", evaluation.total(name))]:
+            numbers = of.hits + of.missed, of.hits, of.missed, of.superfluous
+            rows.append((name, history, *map(str, numbers)))
+    columns = ("method", "history", ">true", ">found", ">missed", ">superfluous")
+    return make_table("occurrences, found at tIoU ≥ .5", columns, rows)
 
 
 def _mean(estimate: Estimate) -> str:
@@ -143,20 +177,21 @@ def _mean(estimate: Estimate) -> str:
 
 
 def _differences_table(evaluation: Evaluation) -> Table:
-    from dejacue.evaluation import METRICS
-    from dejacue.evaluation.evaluate import FAMILY
+    from dejacue.evaluation.evaluate import FAMILY, METRIC_NAMES, TIMELINE_FAMILY
 
-    rows = []
+    rows, families = [], [FAMILY]
     for name, differences in evaluation.comparisons.items():
-        for metric, title in METRICS.items():
-            paired = differences[metric]
+        for metric, paired in differences.items():
+            title = METRIC_NAMES[metric]
             low, high = 100 * paired.low, 100 * paired.high
             mean = f"{100 * paired.delta:+.1f} [{low:+.1f}, {high:+.1f}]"
             names = name.replace(" - ", " − "), title
             rows.append((*names, mean, _p(paired.p), _p(paired.holm_p)))
     columns = ("difference", "metric", ">mean", ">p", ">Holm p")
     table = make_table("paired differences, in points", columns, rows)
-    table.caption, table.caption_justify = FAMILY, "left"
+    if any("f1_50" in differences for differences in evaluation.comparisons.values()):
+        families.append(TIMELINE_FAMILY)
+    table.caption, table.caption_justify = "; ".join(families), "left"
     table.columns[0].min_width = 12
     table.columns[1].no_wrap = True
     return table

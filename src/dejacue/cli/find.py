@@ -9,6 +9,7 @@ import shlex
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -36,7 +37,6 @@ if TYPE_CHECKING:
     from dejacue.method.strips import Strip
     from dejacue.pipeline import Finding, Search
     from dejacue.pipeline._readout import MoreExamples
-    from dejacue.pipeline.finding import References
     from dejacue.records import Reference
     from dejacue.report.exports import Export
 
@@ -46,6 +46,13 @@ KINDS_IN_FOLDER = ("json", "csv", "vtt")  # of the timeline
 REPORT_MARK = b'<meta name="generator" content="dejacue">'
 MAX_HEAD_BYTES = 1000  # of a report, in which the mark is
 NO_ANSWER = 3  # exit code: the answer would be meaningless
+
+
+class FoundFormat(StrEnum):
+    table = "table"
+    json = "json"
+    csv = "csv"
+    labels = "labels"
 
 
 def _readout_settings(name: str) -> list[str]:
@@ -85,6 +92,14 @@ def find(
     change: Annotated[
         o.Texts, o.states_option("Frame (300) or time (4.5s) at which a state ends.")
     ] = None,
+    exhaustive: Annotated[
+        bool,
+        o.states_option(
+            "Every frame shows one of the states; without it, beside examples frames may show none "
+            "of them.",
+            "--exhaustive",
+        ),
+    ] = False,
     like: o.Like = None,
     questions: Annotated[
         int | None,
@@ -129,29 +144,30 @@ def find(
     stream: o.Stream = None,
     encoder: o.EncoderName = None,
     device: o.Device = None,
-    readout: o.ReadoutName = "contrast",
+    readout: o.ReadoutName = "timeline",
     settings: Annotated[
         o.Texts,
         o.setting(
             o.SETTINGS,
-            "A setting of the readout (contrast: smoothing, pooling, bridge; joint: also order, "
-            "irreversible, stay; scan: durations, norm, runs), or "
+            "A setting of the readout (timeline: smoothing, bridge, order, irreversible, stay, "
+            "switch; contrast: smoothing, pooling, bridge; scan: durations, norm, runs), or "
             f"{', '.join(o.SETTINGS)} (docs/commands.md).",
             _readout_settings,
-        ),
-    ] = None,
-    top: Annotated[
-        int | None,
-        o.method_option(
-            "Non-overlapping windows per description "
-            "(default: with contrast up to 3 that are nearly as good, with joint all, else 1)."
         ),
     ] = None,
     references: Annotated[
         Path | None,
         o.results_option("True windows (.json, .csv, .eaf, …) to show beside the results."),
     ] = None,
-    format: o.OutputFormat = None,
+    format: Annotated[
+        FoundFormat | None,
+        o.results_option(
+            "Output format (default: by the suffix of --output, else table); labels: the state of "
+            "every frame, as CSV.",
+            "--format",
+            "-f",
+        ),
+    ] = None,
     output: Annotated[
         Path | None,
         o.output(
@@ -164,7 +180,7 @@ def find(
         bool, o.results_option("Also cut the windows found into video clips.", "--cut")
     ] = False,
 ) -> None:
-    """Find the frames in which each state holds.
+    """Find every time that each state holds.
 
     Where the answer of an object would be meaningless, none is given: all files say why, and the
     exit code is 3.
@@ -213,12 +229,11 @@ def find(
         readout=chosen,
         coordinates=values.get("coordinates"),
         smoothing=width,
-        top=top,
         diagnostics=values.get("diagnostics", False),
         kernel=values.get("kernel", "auto"),
     )
     marks = None if mark is None else _marks(mark)
-    examples = _more_examples(example, change, like)
+    examples = _more_examples(example, change, like, exhaustive)
     marking = strip or marks is not None
     search = Search(source, vocabulary, job, reading, examples, marking=marking)
     outputs = Outputs(
@@ -228,9 +243,9 @@ def find(
 
 
 def _more_examples(
-    examples: o.Texts, changes: o.Texts, like: list[Path] | None
+    examples: o.Texts, changes: o.Texts, like: list[Path] | None, exhaustive: bool
 ) -> MoreExamples | None:
-    """Return the examples, changes and teachers that are given beside the words."""
+    """Return what is said of the states beside the words."""
     from dejacue.pipeline._readout import MoreExamples
     from dejacue.pipeline.finding import read_teachers
 
@@ -240,9 +255,10 @@ def _more_examples(
         if not text.strip():
             raise InputError(f'--example "{state}=": give {form}', field="example", value=state)
         by_state.setdefault(state, []).append(text)
-    if not by_state and not changes and not like:
+    if not by_state and not changes and not like and not exhaustive:
         return None
-    return MoreExamples(by_state or None, tuple(changes or ()), read_teachers(like or []))
+    teachers = read_teachers(like or [])
+    return MoreExamples(by_state or None, tuple(changes or ()), teachers, exhaustive)
 
 
 def demo(output: Annotated[Path, o.output("Folder for the results.")] = Path("out/demo")) -> None:
@@ -281,16 +297,16 @@ def find_and_show(search: Search, outputs: Outputs) -> None:
     """Find, then write the files, the clips and the report, and show the table."""
     from dejacue.pipeline._find import check_same_video
     from dejacue.pipeline.finding import export_findings
-    from dejacue.report.exports import all_notes, as_csv, as_json
+    from dejacue.report._timeline import scores_of
+    from dejacue.report.exports import all_notes, as_csv, as_json, labels_csv
     from dejacue.sources.files import file_name
 
     source = Path(str(search.source))
     if outputs.plot is not None and outputs.plot.suffix.lower() != ".png":
         remedy = "give a name that ends in .png"
         raise InputError("the plot is written as PNG", file=outputs.plot, remedy=remedy)
-    true_windows: dict[str, References] = {
-        reference.history_id: reference.states
-        for reference in _references(outputs.references, search)
+    references = {
+        reference.history_id: reference for reference in _references(outputs.references, search)
     }
     folder, file = _places(outputs, search.saved is not None)
     _check(file, folder if search.saved is not None else None, outputs, search)
@@ -314,11 +330,12 @@ def find_and_show(search: Search, outputs: Outputs) -> None:
                 notes(*finding.warnings)
             raise typer.Exit(NO_ANSWER if any(f.meaningless for f in findings) else 0)
     tables: list[Table] = []
+    comparisons = []
     for finding in findings:
         name = file_name(finding.history.id) if len(findings) > 1 else ""
-        truth = true_windows.get(finding.history.id)
-        if len(true_windows) == 1:  # a file of a single history serves any
-            (truth,) = true_windows.values()
+        truth = references.get(finding.history.id)
+        if len(references) == 1:  # a file of a single history serves any
+            (truth,) = references.values()
         if outputs.plot is not None:
             plot = outputs.plot.with_stem(f"{outputs.plot.stem}-{name}") if name else outputs.plot
             say_written(finding.plot(plot, references=truth), "plot")
@@ -332,6 +349,8 @@ def find_and_show(search: Search, outputs: Outputs) -> None:
         if place is not None:
             say_written(place / "report.html", "report")
         tables.append(timeline_table(finding.timeline, truth))
+        if (scores := scores_of(finding.timeline, truth)) is not None:
+            comparisons.append(f"{finding.history.id}: {scores.sentence}")
         if any(interval.diagnostics for interval in finding):
             tables.append(diagnostics_table(finding.timeline))
     timelines = [finding.timeline for finding in findings]
@@ -340,15 +359,17 @@ def find_and_show(search: Search, outputs: Outputs) -> None:
         export_findings(findings, export, file)
         say_written(file)
     else:
+        histories = [finding.history for finding in findings]
+        labels = outputs.format == FoundFormat.labels
         show(
-            outputs.format,
+            "csv" if labels else outputs.format,
             file,
             lambda: tables,
             lambda: as_json(*timelines),
-            lambda: as_csv(*timelines),
-            "\n".join(map(as_note, sentences)),
+            lambda: labels_csv(timelines, histories) if labels else as_csv(*timelines),
+            "\n".join([*comparisons, *map(as_note, sentences)]),
         )
-    if file is not None or outputs.format in ("json", "csv"):  # else they stand below the table
+    if file is not None or outputs.format not in (None, "table"):  # else they stand below the table
         notes(*sentences)
     if outputs.questions is not None:
         _show_questions([f for f in findings if f.meaningless is None], outputs.questions)
@@ -505,15 +526,15 @@ def _check(file: Path | None, folder: Path | None, outputs: Outputs, search: Sea
         raise InputError(problem, field="questions", value=outputs.questions)
     readout = as_readout(search.readout_options.get("readout", DEFAULT_READOUT))
     if outputs.questions is not None and not readout.takes_examples:
-        problem = "--questions works only with the readouts contrast and joint"
+        problem = "--questions works only with the readouts timeline and contrast"
         raise InputError(f"{problem}, which use the answers", field="readout")
     if search.saved is None and not (search.vocabulary or search.examples or search.marking):
-        remedy = "give a vocabulary (-v), two --example or --like, or see a --strip to mark"
+        remedy = "give a vocabulary (-v), --example or --like, or see a --strip to mark"
         raise InputError("no states are named", field="vocabulary", remedy=remedy)
     if outputs.marks is not None and search.unnamed:
         marked_states(outputs.marks)
     if search.marking and not readout.takes_examples:
-        problem = "a strip works only with the readouts contrast and joint"
+        problem = "a strip works only with the readouts timeline and contrast"
         raise InputError(f"{problem}, which use the marks", field="readout")
     inputs = [search.source, search.vocabulary, search.job.masks, outputs.references]
     for place in filter(None, (file, outputs.plot)):
@@ -579,7 +600,7 @@ def check_folder(folder: Path) -> None:
             raise InputError(problem, file=path, field="output", remedy="give another folder")
 
 
-def write_folder(folder: Path, finding: Finding, references: References | None) -> None:
+def write_folder(folder: Path, finding: Finding, references: Reference | None) -> None:
     """Write the report, the finding and the timeline for programs and players."""
     from dejacue.report.clips import remove_clips
 

@@ -64,7 +64,7 @@ def live(
     encoder: o.EncoderName = None,
     device: o.Device = None,
     settings: Annotated[o.Texts, o.setting(SETTINGS)] = None,
-    readout: o.ReadoutName = "contrast",
+    readout: o.ReadoutName = "timeline",
     jsonl: Annotated[bool, o.option("Print a JSON object per frame and line.", "--jsonl")] = False,
     output: Annotated[Path | None, o.output("Folder for the files that find writes.")] = None,
 ) -> None:

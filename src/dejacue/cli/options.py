@@ -143,7 +143,7 @@ def setting(
     def complete(context: typer.Context, incomplete: str) -> list[str]:
         key, mark, _ = incomplete.partition("=")
         readout_settings = (
-            of_readout(context.params.get("readout") or "contrast") if of_readout else ()
+            of_readout(context.params.get("readout") or "timeline") if of_readout else ()
         )
         known = [f"{key}=" for key in (*choices, *readout_settings)]
         values = [f"{key}={value}" for value in choices.get(key, ())]
@@ -292,7 +292,8 @@ EncoderSettings = Annotated[Texts, setting(ENCODER_SETTINGS)]
 ReadoutName = Annotated[
     str,
     method_option(
-        "contrast, joint (every occurrence), published (the paper), scan, or a plug-in.",
+        "timeline (every occurrence), contrast (one window a state), published (the paper), scan, "
+        "or a plug-in.",
         "--readout",
         "-r",
         values=_readouts,

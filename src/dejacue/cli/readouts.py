@@ -12,13 +12,17 @@ from dejacue.method.durations import SCHEDULES, as_durations
 from dejacue.method.plan import PRESETS, as_readout
 from dejacue.method.readout import Readout
 from dejacue.method.state_readout import AUTO
+from dejacue.method.timeline import Reading
 
 SMOOTHING_FIELDS = ("smoothing_s", "width")  # both are set by the setting "smoothing"
+POOLING = "pooling"  # which a timeline does not leave to choose
 
 
 def setting_names(readout: Readout) -> list[str]:
     """Return the settings of a readout, as ``--set`` takes them."""
     names = [field.name for field in fields(readout) if field.name not in SMOOTHING_FIELDS]
+    if isinstance(readout, Reading):
+        names.remove(POOLING)
     return list(dict.fromkeys(["smoothing", *names]))
 
 

@@ -353,7 +353,7 @@ def query(
         ),
     ] = None,
     like: o.Like = None,
-    readout: o.ReadoutName = "contrast",
+    readout: o.ReadoutName = "timeline",
     top: Annotated[int, o.option("Number of histories to list; 0: all.")] = 10,
     where: Where = None,
     jsonl: Annotated[
@@ -378,8 +378,9 @@ def query(
     """Find these states in all histories, the likeliest objects first.
 
     Histories are ranked by the object score: the mean cosine of their frames
-    with what all the words have in common. The score says how clear a window
-    is within its history. Neither is a probability.
+    with what all the words have in common. It is no probability. In a
+    history, every occurrence of a state is listed, in time. How far to trust
+    it is told where --top is not 0.
     """
     from dejacue.pipeline._encode import mini_warning
     from dejacue.pipeline.finding import check_teachers, read_teachers
@@ -428,6 +429,7 @@ def query(
                 like=teachers,
                 readout=readout,
                 top=top or None,
+                trust=bool(top),
                 where=conditions(where),
                 threads=threads,
                 engine=engine,
@@ -471,15 +473,15 @@ def _no_answers(meaningless: Mapping[str, Note]) -> list[Note]:
 
 
 def _match_table(matches: Iterable[Match]) -> Table:
-    """Return a row per window, with a line between histories."""
-    columns = (">", "history", "source", "state", ">frames", ">seconds", ">score", ">object\nscore")
+    """Return a row per occurrence, with a line between histories."""
+    columns = (">", "history", "source", "state", ">frames", ">seconds", "trust", ">object\nscore")
     table = make_table("likeliest objects first", columns)
     last_rank = None
     for match in matches:
         head = (str(match.rank), escape(match.history), escape(match.source or ""))
         interval = match.interval
-        cells = [span(interval.window), seconds(interval.times_s)]
-        cells += [f"{interval.score:.2f}", f"{match.object_score:.3f}"]
+        cells = [span(interval.window), seconds(interval.times_s), interval.trust or ""]
+        cells.append(f"{match.object_score:.3f}")
         if match.rank == last_rank:
             head, cells[-1] = ("", "", ""), ""
         elif last_rank is not None:

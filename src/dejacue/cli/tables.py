@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -29,6 +29,7 @@ from dejacue.sources.atomic import write_text
 
 if TYPE_CHECKING:
     from dejacue.records import Timeline, Window
+    from dejacue.records.reference import References
     from dejacue.sources.detectors import ObjectSearch
 
 FILE_WIDTH = 120  # letters of a line
@@ -198,38 +199,41 @@ def _markdown(table: Table) -> str:
     return "\n".join([*above, *lines, *below, ""])
 
 
-def timeline_table(
-    timeline: Timeline, references: Mapping[str, Sequence[Window]] | None = None
-) -> Table:
-    """Return a row per interval; with references, the true windows and the overlap.
+def timeline_table(timeline: Timeline, references: References | None = None) -> Table:
+    """Return a row per occurrence in time, then what was not found.
+
+    references   then also the true window that each overlaps most, and by how much; of a complete
+                 Reference also what was missed or is superfluous, if anything is
 
     References count the frames of the file, and so does the overlap.
     """
-    timed = any(interval.times_s for interval in timeline)
-    sampled = any(interval.source_start is not None for interval in timeline)
-    columns = ["state", "description", ">frames"]
-    columns += [">source\nframes"] if sampled else []
-    columns += [">seconds"] if timed else []
-    columns += [">score"] if references is None else [">score", ">truth", ">tIoU"]
-    table = make_table(timeline.history_id, columns)
-    for state, texts in timeline.states.items():
-        listed = texts[0] if len(texts) == 1 else "\n".join(f"· {text}" for text in texts)
-        if not timeline[state]:
-            table.add_row(escape(state), escape(listed), timeline.without_interval)
-        for interval in timeline[state]:
-            first = interval.rank == 1
-            joining = {"answer": "", "alternative": "or ", "occurrence": "and "}[interval.kind]
-            words = (state, interval.description or listed) if first else ("", "")
-            cells = [*map(escape, words), joining + span(interval.window)]
-            cells += [span(interval.source)] if sampled else []
-            cells += [seconds(interval.times_s)] if timed else []
-            cells.append(f"{interval.score:.2f}")
-            if references is not None and first:
-                true = references.get(state, ())
-                cells.append(", ".join(map(span, true)))
-                best = max((interval.source.iou(window) for window in true), default=None)
-                cells.append("–" if best is None else f"{best:.2f}")
-            table.add_row(*cells, style=None if first else "dim")
+    from dejacue.report._timeline import compared
+
+    rows = compared(timeline, references)
+    columns = {
+        "state": True,
+        "description": any(interval.description is not None for interval in timeline),
+        ">seconds": any(interval.times_s for interval in timeline),
+        ">frames": True,
+        ">source\nframes": any(interval.source_start is not None for interval in timeline),
+        "trust": any(interval.trust for interval in timeline),
+        ">truth": references is not None,
+        ">tIoU": references is not None,
+        "result": any(row.result in ("missed", "superfluous") for row in rows),
+    }
+    table = make_table(
+        timeline.history_id, [name for name, is_shown in columns.items() if is_shown]
+    )
+    for state, interval, true, overlap, result in rows:
+        cells = [escape(state), "", "", timeline.without_interval, "", ""]
+        if interval is not None:
+            times, words = seconds(interval.times_s), escape(interval.description or "")
+            cells = [escape(state), words, times, span(interval.window), span(interval.source)]
+            cells.append(interval.trust or "")
+        cells += ["" if true is None else span(true), "–" if overlap is None else f"{overlap:.2f}"]
+        cells.append(result)
+        row = [cell for cell, is_shown in zip(cells, columns.values(), strict=True) if is_shown]
+        table.add_row(*row, style="dim" if interval is None else None)
     return table
 
 

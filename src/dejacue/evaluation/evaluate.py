@@ -7,20 +7,26 @@ methods. No file is read here; sources/results.py turns files into these records
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any, NamedTuple, TypeVar
 
-from dejacue.errors import InputError
+import numpy as np
+
+from dejacue.errors import InputError, counted
+from dejacue.evaluation.complete import TIMELINE_METRICS, TimelineScores, timeline_scores
 from dejacue.evaluation.overlap import METRICS, best_tiou, metrics
 from dejacue.evaluation.resampling import Paired, bootstrap_interval, compare, group_means
+from dejacue.evaluation.segmentation import SegmentCounts
 from dejacue.records import Reference, Timeline, Window
 from dejacue.records._html import escaped, table_html
 from dejacue.records.arrays import Floats
 
 EVALUATION_SCHEMA = "dejacue.evaluation/1"
 FAMILY = "Holm within the three metrics of a comparison"
+TIMELINE_FAMILY = "Holm within the five of whole timelines, another family"
 OTHER_WORDS = "made with another vocabulary, or incomplete"
 MAX_LISTED_NAMES = 5
+METRIC_NAMES = METRICS | TIMELINE_METRICS
 
 Query = tuple[str, str, str]  # history, state, description
 Windows = Mapping[Query, Window | None]  # None: not found
@@ -39,11 +45,16 @@ class Estimate(NamedTuple):
 class Evaluation:
     """The scores that ``evaluate`` returns; all numbers are fractions.
 
-    methods        method → metric (r1_03, r1_05, top1_tiou) → Estimate
+    methods        method → metric (r1_03, r1_05, top1_tiou) → Estimate; where a reference is
+                   complete also of whole timelines: accuracy, f1_10, f1_25, f1_50, edit
     counts         histories, states, descriptions and components that were evaluated
-    components     the G units of resampling, sorted; per_component: method → (G, 3) values
-    comparisons    "b - a" → metric → Paired; the three metrics are one family of tests
+    components     the G units of resampling, sorted; per_component: method → (G, 3) values, or
+                   (G, 8), where NaN stands for a component without a complete reference
+    comparisons    "b - a" → metric → Paired; the three metrics are one family of tests, and those
+                   of whole timelines another
     left_out       one sentence for each kind of thing that was not shared and does not count
+    occurrences    method → history with a complete reference → occurrences that were found
+                   (tIoU ≥ .5), are superfluous and were missed
     """
 
     methods: Mapping[str, Mapping[str, Estimate]]
@@ -52,11 +63,28 @@ class Evaluation:
     per_component: Mapping[str, Floats]
     comparisons: Mapping[str, Mapping[str, Paired]]
     left_out: tuple[str, ...] = ()
+    occurrences: Mapping[str, Mapping[str, SegmentCounts]] = field(default_factory=dict)
+
+    @property
+    def complete(self) -> int:
+        """Return of how many histories the whole timeline is measured."""
+        return max(map(len, self.occurrences.values()), default=0)
+
+    @property
+    def coverage(self) -> str:
+        """Return in words which histories the metrics of whole timelines cover."""
+        number = self.counts["histories"]
+        of = f"{number} {'history' if number == 1 else 'histories'}"
+        return f"whole timelines: {self.complete} of {of}, those with complete references"
+
+    def total(self, method: str) -> SegmentCounts:
+        """Return the occurrences that a method found, added, and missed in all histories."""
+        return sum(self.occurrences[method].values(), SegmentCounts())
 
     def __repr__(self) -> str:
         counts = ", ".join(f"{number} {what}" for what, number in self.counts.items())
         means = "; ".join(
-            f"{name}: " + ", ".join(f"{METRICS[m]} {100 * e.mean:.1f}" for m, e in row.items())
+            f"{name}: " + ", ".join(f"{METRIC_NAMES[m]} {100 * e.mean:.1f}" for m, e in row.items())
             for name, row in self.methods.items()
         )
         return f"<Evaluation of {counts}: {means}>"
@@ -78,8 +106,18 @@ class Evaluation:
             for name, pairs in self.comparisons.items()
         ]
         title = "Evaluation of " + ", ".join(f"{n} {what}" for what, n in self.counts.items())
-        about = "In %, with 95 % intervals; differences are paired."
-        return table_html(title, ("", *METRICS.values()), rows, [about, *self.left_out])
+        notes = ["In %, with 95 % intervals; differences are paired."]
+        names = list(METRICS.values())
+        if self.complete:
+            names += TIMELINE_METRICS.values()
+            notes.append(f"{self.coverage}.")
+            for name in self.occurrences:
+                total = self.total(name)
+                notes.append(
+                    f"{name}: {total.hits} of {counted(total.hits + total.missed, 'occurrence')} "
+                    f"found, {total.missed} missed, {total.superfluous} superfluous."
+                )
+        return table_html(title, ("", *names), rows, [*notes, *self.left_out])
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values, as the command writes them to JSON."""
@@ -98,29 +136,58 @@ class Evaluation:
             },
             "components": {
                 component: {
-                    name: dict(zip(METRICS, values[at].tolist(), strict=True))
+                    name: {
+                        metric: value
+                        for metric, value in zip(METRIC_NAMES, values[at].tolist(), strict=False)
+                        if value == value
+                    }
                     for name, values in self.per_component.items()
                 }
                 for at, component in enumerate(self.components)
             },
             "left_out": list(self.left_out),
+        } | ({"whole_timelines": self._whole_timelines()} if self.complete else {})
+
+    def _whole_timelines(self) -> dict[str, Any]:
+        return {
+            "histories": self.complete,
+            "family": TIMELINE_FAMILY,
+            "occurrences": {
+                name: {
+                    "total": asdict(self.total(name)),
+                    "histories": {history: asdict(n) for history, n in by_history.items()},
+                }
+                for name, by_history in self.occurrences.items()
+            },
         }
 
     def to_rows(self) -> list[dict[str, Any]]:
-        """Return flat rows for a CSV: the means of methods, then their differences with p; None
-        where there is none."""
-        names = ("kind", "name", "metric", "value", "low", "high", "p", "holm_p", "family")
+        """Return flat rows for a CSV: the means of methods, then their differences with p, then
+        the occurrences of all histories with complete references and of each; None: there is none.
+        """
+        columns = ["kind", "name", "metric", "value", "low", "high", "p", "holm_p", "family"]
+        columns.append("history")
         rows: list[tuple[Any, ...]] = [
-            ("method", name, metric, *estimate, None, None, None)
+            ("method", name, metric, *estimate, None, None, None, None)
             for name, estimates in self.methods.items()
             for metric, estimate in estimates.items()
         ]
         rows += [
-            ("difference", name, metric, *asdict(pair).values(), FAMILY)
+            ("difference", name, metric, *asdict(pair).values(), _family(metric), None)
             for name, pairs in self.comparisons.items()
             for metric, pair in pairs.items()
         ]
-        return [dict(zip(names, row, strict=True)) for row in rows]
+        rows += [
+            ("occurrences", name, kind, number, *[None] * 5, history)
+            for name, by_history in self.occurrences.items()
+            for history, of_history in [(None, self.total(name)), *by_history.items()]
+            for kind, number in asdict(of_history).items()
+        ]
+        return [dict(zip(columns, row, strict=True)) for row in rows]
+
+
+def _family(metric: str) -> str:
+    return FAMILY if metric in METRICS else TIMELINE_FAMILY
 
 
 def _percent(value: float, low: float | None, high: float | None, sign: str = "") -> str:
@@ -142,6 +209,9 @@ def evaluate(
     R@1 at tIoU .3 and .5 and Top-1 tIoU; averages descriptions → state → history → component →
     uniform over components; intervals and tests resample the components. A state without an
     interval scores 0.
+
+    Of histories whose reference is complete also frame accuracy, F1@.10, .25 and .50 and edit score
+    of all intervals; averages history → component → uniform over components.
     """
     truth = _by_history(references, "the references")
     if not truth:
@@ -149,10 +219,9 @@ def evaluate(
         raise InputError(problem, field="references")
     if not timelines:
         raise InputError("no timelines; give those of at least one method", field="timelines")
-    windows = _windows(
-        {name: _by_history(_split(rows), name) for name, rows in timelines.items()}, truth
-    )
-    outside = _outside(windows, truth)
+    methods = {name: _by_history(_split(rows), name) for name, rows in timelines.items()}
+    windows = _windows(methods, truth)
+    outside = _outside(methods, truth)
     if outside:
         problem = f"windows outside the frames of the reference: {_shortened(outside)}"
         remedy = "correct the timelines, or the frames of the references"
@@ -166,10 +235,11 @@ def evaluate(
     if problems and not only_common:
         remedy = "correct the files, or evaluate only what they have in common"
         raise InputError(listed, field="only_common", value=problems, remedy=remedy)
-    return _measured(windows, truth, queries, tuple(_sentences(problems)))
+    return _measured(methods, windows, truth, queries, tuple(_sentences(problems)))
 
 
 def _measured(
+    methods: Mapping[str, Mapping[str, Timeline]],
     windows: Mapping[str, Windows],
     truth: Mapping[str, Reference],
     queries: Sequence[Query],
@@ -180,13 +250,25 @@ def _measured(
     sources = [truth[history].component for history in histories]
     true = [truth[history].states[state] for history, state, _ in queries]
     groups: list[Any] = []
-    values = {}
+    values: dict[str, Floats] = {}
     for name, by_query in windows.items():
         answers = [by_query[key] for key in queries]
         overlaps = best_tiou([w or Window(0, 0) for w in answers], true)  # type: ignore[arg-type]
         overlaps[[window is None for window in answers]] = 0.0
         table = metrics(overlaps)
         groups, values[name] = group_means(table, [states, histories, sources])
+    whole = sorted(history for history in {*histories} if truth[history].complete)
+    scores = _scores_by_method(methods, truth, whole) if whole else {}
+    for name, of_histories in scores.items():
+        rows = [[of_histories[h].metrics[metric] for metric in TIMELINE_METRICS] for h in whole]
+        covered, means = group_means(rows, [whole, [truth[h].component for h in whole]])
+        of_timelines = np.full((len(groups), len(TIMELINE_METRICS)), np.nan)
+        of_timelines[[groups.index(component) for component in covered]] = means
+        values[name] = np.hstack([values[name], of_timelines])
+    comparisons = _comparisons(values)
+    if whole and comparisons and "f1_50" not in next(iter(comparisons.values())):
+        problem = "differences of whole timelines: all complete references are of one component"
+        left_out = (*left_out, problem)
     return Evaluation(
         methods={name: _estimates(table) for name, table in values.items()},
         counts={
@@ -197,17 +279,52 @@ def _measured(
         },
         components=tuple(groups),
         per_component=values,
-        comparisons=_comparisons(values),
+        comparisons=comparisons,
         left_out=left_out,
+        occurrences={
+            name: {history: of.counts for history, of in of_histories.items()}
+            for name, of_histories in scores.items()
+        },
     )
 
 
+def _scores_by_method(
+    methods: Mapping[str, Mapping[str, Timeline]],
+    truth: Mapping[str, Reference],
+    histories: Sequence[str],
+) -> dict[str, dict[str, TimelineScores]]:
+    """Return method → history → its scores in the states that all methods were asked for."""
+    shared = {
+        history: [
+            state
+            for state in truth[history].states
+            if all(state in timelines[history].states for timelines in methods.values())
+        ]
+        for history in histories
+    }
+    return {
+        name: {h: timeline_scores(timelines[h], truth[h], shared[h]) for h in histories}
+        for name, timelines in methods.items()
+    }
+
+
+def _families(values: Floats) -> Iterator[tuple[Sequence[str], Floats]]:
+    """Yield the metrics of each family and their values, in the components that have them."""
+    yield list(METRICS), values[:, : len(METRICS)]
+    if values.shape[1] > len(METRICS):
+        of_timelines = values[:, len(METRICS) :]
+        yield list(TIMELINE_METRICS), of_timelines[~np.isnan(of_timelines[:, 0])]
+
+
 def _estimates(values: Floats) -> dict[str, Estimate]:
-    means = values.mean(axis=0).tolist()
-    if len(values) < 2:
-        return {m: Estimate(mean, None, None) for m, mean in zip(METRICS, means, strict=True)}
-    low, high = bootstrap_interval(values).tolist()
-    return {m: Estimate(*row) for m, *row in zip(METRICS, means, low, high, strict=True)}
+    estimates: dict[str, Estimate] = {}
+    for names, table in _families(values):
+        means = table.mean(axis=0).tolist()
+        ends: Any = [[None] * len(names)] * 2
+        if len(table) > 1:
+            ends = bootstrap_interval(table).tolist()
+        estimates |= {name: Estimate(*row) for name, *row in zip(names, means, *ends, strict=True)}
+    return estimates
 
 
 def _comparisons(values: Mapping[str, Floats]) -> dict[str, dict[str, Paired]]:
@@ -217,7 +334,12 @@ def _comparisons(values: Mapping[str, Floats]) -> dict[str, dict[str, Paired]]:
         remedy = "evaluate each method alone, or name the components in the references"
         raise InputError(problem, field="component", value=len(base), remedy=remedy)
     return {
-        f"{name} - {first}": dict(zip(METRICS, compare(table, base), strict=True))
+        f"{name} - {first}": {
+            metric: paired
+            for (names, mine), (_, others) in zip(_families(table), _families(base), strict=True)
+            if len(mine) > 1
+            for metric, paired in zip(names, compare(mine, others), strict=True)
+        }
         for name, table in later
     }
 
@@ -275,9 +397,14 @@ def _windows(
 
 
 def _common(windows: Mapping[str, Windows], truth: Mapping[str, Reference]) -> list[Query]:
-    """Return what every method answered inside the frames, and the references know."""
+    """Return what every method answered inside the frames, and the references know; a state that
+    never occurs has no window to find."""
     first, *others = windows.values()
-    return [key for key in first if _known(key, truth) and all(key in keys for keys in others)]
+    return [
+        key
+        for key in first
+        if _known(key, truth) and truth[key[0]].states[key[1]] and all(key in o for o in others)
+    ]
 
 
 def _known(key: Query, truth: Mapping[str, Reference]) -> bool:
@@ -292,14 +419,17 @@ def _listed(reference: Reference, state: str) -> tuple[str, ...] | None:
     return (reference.descriptions or {}).get(state)
 
 
-def _outside(windows: Mapping[str, Windows], truth: Mapping[str, Reference]) -> list[str]:
-    """Name windows where the history has no frame: a mistake, never left out of a mean."""
+def _outside(
+    methods: Mapping[str, Mapping[str, Timeline]], truth: Mapping[str, Reference]
+) -> list[str]:
+    """Name intervals where the history has no frame: a mistake, never left out of a mean."""
     return [
-        f"{method}: {_name(key)} {window}"
-        for method, by_query in windows.items()
-        for key, window in by_query.items()
-        if window is not None and key[0] in truth
-        if (frames := truth[key[0]].frames) is not None and window | frames != frames
+        f"{method}: {_name((history, i.state, *filter(None, [i.description])))} {i.source}"
+        for method, timelines in methods.items()
+        for history, timeline in timelines.items()
+        if history in truth and (frames := truth[history].frames) is not None
+        for i in timeline
+        if i.source | frames != frames
     ]
 
 

@@ -5,13 +5,13 @@ coordinates → calibration → durations → scan (or another readout) → loca
 
 from dejacue.method.contrast import Contrast
 from dejacue.method.durations import Grid
-from dejacue.method.joint import Joint
 from dejacue.method.live import LiveReading
 from dejacue.method.localization import candidates, evidence, locate, locate_many
 from dejacue.method.questions import Question, next_question
 from dejacue.method.scan_readout import Scan
 from dejacue.method.segmentation import segments
 from dejacue.method.teaching import Teacher
+from dejacue.method.timeline import Reading
 from dejacue.records import Diagnostics, Evidence, Window
 
 __all__ = [
@@ -19,7 +19,7 @@ __all__ = [
     "Diagnostics",
     "Evidence",
     "Grid",
-    "Joint",
+    "Reading",
     "LiveReading",
     "Question",
     "Scan",

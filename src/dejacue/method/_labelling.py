@@ -1,18 +1,16 @@
-"""The best path through the states of joint.py, in plain numpy: the oracle of states.h."""
+"""The best path through the states of timeline.py, in plain numpy: the oracle of states.h."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dejacue.errors import InputError, unknown
-from dejacue.method.scan import ScoredWindow
-from dejacue.records.arrays import Flags, Floats, Ints
+from dejacue.records.arrays import Floats, Ints
 
 MAX_STATES = 7  # of an irreversible change in unknown order: the solver looks at every subset
 
@@ -169,31 +167,3 @@ def leads(responses: Floats) -> Floats:
     siblings[strongest, frames] = others.max(axis=0)
     lead: Floats = responses - siblings
     return lead
-
-
-def stretches(responses: Floats, path: Ints, cuts: Ints) -> list[list[ScoredWindow]]:
-    """Return all stretches of each state, best first, by sums of leads.
-
-    responses   less their levels
-    """
-    lead = leads(responses)
-    by_state: list[list[ScoredWindow]] = [[] for _ in responses]
-    ends = np.union1d(np.flatnonzero(np.diff(path)) + 1, cuts)  # none crosses a cut
-    for first, end in pairwise(ends.tolist()):
-        state = int(path[first])
-        score = float(np.cumsum(lead[state, first:end])[-1])
-        by_state[state].append((first, end - 1, score))
-    return [sorted(windows, key=lambda window: (-window[2], window[0])) for windows in by_state]
-
-
-def take_best(stretches: list[list[ScoredWindow]], start: Ints, end: Ints) -> tuple[Floats, Flags]:
-    """Set start and end to the best stretch of each state that has one.
-
-    Returns the scores of these stretches (0 without one), and which states have none.
-    """
-    score, absent = np.zeros(len(start)), np.ones(len(start), bool)
-    for state, windows in enumerate(stretches):
-        if windows:
-            start[state], end[state], score[state] = windows[0]
-            absent[state] = False
-    return score, absent

@@ -73,7 +73,7 @@ class Update:
 
 class Calibration:
     """Keeps mean and deviation of the smoothed cosines, and the level of each state: half way
-    between its mean inside the state and outside, as in a joint labelling.
+    between its mean inside the state and outside, as in a whole reading.
 
     memory   frames after which what has been seen begins to fade; None: nothing fades
     """
@@ -256,7 +256,7 @@ class StateWindow:
     @property
     def interval(self) -> Interval:
         frames, times_s = (self.first.frame, self.last.frame), (self.first.time_s, self.last.end_s)
-        return Interval(self.state, *frames, self.score, *times_s, kind="occurrence")
+        return Interval(self.state, *frames, self.score, *times_s)
 
 
 class Labeller:

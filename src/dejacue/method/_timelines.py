@@ -11,14 +11,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dejacue.method.coordinates import Directions
+from dejacue.method.filling import filling_of
 from dejacue.method.kernel import Answers
-from dejacue.method.scan import Further
 from dejacue.records import Diagnostics, History, Note, Timeline, Vocabulary, Window
 from dejacue.records.arrays import Ints
 from dejacue.records.example import NONE, Example
 from dejacue.records.history import MEANINGLESS
 from dejacue.records.note import in_order
-from dejacue.records.timeline import ALTERNATIVE, ANSWER, NO_FRAME, OCCURRENCE, Subject, read_only
+from dejacue.records.timeline import NO_FRAME, Subject, read_only
 
 if TYPE_CHECKING:
     from dejacue.method.readout import HistoryBatch, Readout, View
@@ -36,45 +36,41 @@ MAX_NAMED_EXAMPLES = 5  # examples of a state, in a note
 
 
 @lru_cache(maxsize=256)
-def settings_of(readout: Readout, coordinates: str, top: int | None) -> Mapping[str, Any]:
+def settings_of(readout: Readout, coordinates: str) -> Mapping[str, Any]:
     """Return all settings as plain values, for JSON."""
     settings: dict[str, Any] = {
         "coordinates": coordinates,
         "readout": {"name": readout.name, **readout.settings()},
-        "top": 1 if readout.usual_windows == 1 and top is None else top,
     }
     frozen_settings: Mapping[str, Any] = read_only(settings)
     return frozen_settings
 
 
-def batch_timeline(
-    readout: Readout, batch: HistoryBatch, answers: Answers, top: int | None
-) -> Timeline:
-    """Return the answers of a batch: one row per state or, by the readout's level, description."""
-    settings = settings_of(readout, batch.coordinates.name, top)
-    return Timeline(_subjects(readout, batch), _answer_columns(readout, batch, answers), settings)
+def batch_timeline(readout: Readout, batch: HistoryBatch, answers: Answers) -> Timeline:
+    """Return what was found in a batch, history by history, in the order of time."""
+    settings = settings_of(readout, batch.coordinates.name)
+    columns = _columns(batch, answers)[0]
+    return Timeline(_subjects(readout, batch), columns, settings)
 
 
-def _answer_columns(
-    readout: Readout, batch: HistoryBatch, answers: Answers
-) -> dict[str, NDArray[Any]]:
-    subject, rows = _answer_rows(batch.vocabularies, readout.level == "state")
-    if answers.absent is not None:
-        present = ~answers.absent[rows["row"]]
-        subject = subject[present]
-        rows = {name: column[present] for name, column in rows.items()}
-    chosen = rows["row"]
-    columns = {
-        "subject": subject,
-        "start": answers.first[chosen],
-        "end": answers.last[chosen],
-        "score": answers.score[chosen],
-        "state": rows["state"],
-        **_times_and_source(batch.histories, subject, answers.start, answers.end, chosen),
+def _columns(batch: HistoryBatch, answers: Answers) -> tuple[dict[str, NDArray[Any]], Ints]:
+    """Return the columns of a timeline, and the row of the answers that each of its rows is."""
+    if answers.subject is None or answers.state is None:
+        unordered = _of_descriptions(batch.vocabularies)
+    else:
+        unordered = {"subject": answers.subject, "state": answers.state}
+    keys = unordered["state"], answers.end, answers.start, unordered["subject"]
+    rows: Ints = np.lexsort(keys)
+    columns: dict[str, NDArray[Any]] = {name: column[rows] for name, column in unordered.items()}
+    columns |= {
+        "start": answers.first[rows],
+        "end": answers.last[rows],
+        "score": answers.score[rows],
+        **_times_and_source(batch.histories, columns["subject"], answers, rows),
     }
-    if "description" in rows:
-        columns["description"] = rows["description"]
-    return columns
+    if answers.confirmed is not None:
+        columns["confirmed"] = answers.confirmed[rows]
+    return columns, rows
 
 
 def _subjects(readout: Readout, batch: HistoryBatch) -> list[Subject]:
@@ -94,143 +90,82 @@ def _subjects(readout: Readout, batch: HistoryBatch) -> list[Subject]:
     ]
 
 
-def _answer_rows(
-    vocabularies: Sequence[Vocabulary], per_state: bool
-) -> tuple[Ints, dict[str, Ints]]:
-    """Return which history each answer is of, its "row" among the descriptions of all histories,
-    its "state" and, where descriptions are answered by themselves, its "description"."""
-    first = _rows_of(vocabularies[0], per_state)
-    count = len(first["row"])
-    if len(vocabularies) == 1:
-        return np.zeros(count, np.int64), first
-    before = np.cumsum([0, *(len(vocabulary) for vocabulary in vocabularies[:-1])])
-    if all(vocabulary is vocabularies[0] for vocabulary in vocabularies):
-        each = {name: np.tile(column, len(vocabularies)) for name, column in first.items()}
-        counts: Any = count
-    else:
-        parts = [_rows_of(vocabulary, per_state) for vocabulary in vocabularies]
-        each = {name: np.concatenate([part[name] for part in parts]) for name in first}
-        counts = [len(part["row"]) for part in parts]
-    each["row"] = each["row"] + np.repeat(before, counts)
-    return np.repeat(np.arange(len(vocabularies)), counts), each
+def _of_descriptions(vocabularies: Sequence[Vocabulary]) -> dict[str, Ints]:
+    """Return, for an answer to each description, which history, which state and which description
+    of the state it is of."""
+    return {
+        "subject": np.repeat(np.arange(len(vocabularies)), list(map(len, vocabularies))),
+        "state": np.concatenate([vocabulary.labels for vocabulary in vocabularies]),
+        "description": np.concatenate([_within_states(words) for words in vocabularies]),
+    }
 
 
-def _rows_of(vocabulary: Vocabulary, per_state: bool) -> dict[str, Ints]:
-    """Return the answers of one vocabulary; kept with it. The first description of a state speaks
-    for all of them."""
+def _within_states(vocabulary: Vocabulary) -> Ints:
+    """Return (Q,) the number of each description in its state; kept with the vocabulary."""
 
-    def compute() -> dict[str, Ints]:
-        labels, rows = vocabulary.labels, np.arange(len(vocabulary))
-        if per_state:
-            states = np.arange(len(vocabulary.states))
-            return {"row": np.searchsorted(labels, states), "state": states}
-        within_state = rows - np.searchsorted(labels, labels)
-        return {"row": rows, "state": labels, "description": within_state}
+    def compute() -> Ints:
+        labels = vocabulary.labels
+        return np.arange(len(labels)) - np.searchsorted(labels, labels)
 
-    return vocabulary.once(("rows", per_state), compute)
+    return vocabulary.once("within states", compute)
 
 
 def _times_and_source(
-    histories: Sequence[History],
-    subject: Ints,
-    start: Ints,
-    end: Ints,
-    chosen: Ints | slice = slice(None),
+    histories: Sequence[History], subject: Ints, answers: Answers, rows: Ints
 ) -> dict[str, NDArray[Any]]:
-    """Return seconds and frames of the file of windows given as positions, where they are known.
+    """Return seconds and frames of the file of these rows of the answers, where they are known.
 
-    subject   (rows,) which history each window is of, ascending
-    chosen    which of the windows
+    subject   (rows,) which history each of them is of, ascending
     """
     columns: dict[str, NDArray[Any]] = {}
     timed = any(history.times_s is not None for history in histories)
     sampled = any(history.sampled for history in histories)
     if not timed and not sampled:
         return columns
-    start, end = start[chosen], end[chosen]
     if timed:
-        columns |= {name: np.full(len(start), np.nan) for name in ("start_s", "end_s")}
+        columns |= {name: np.full(len(rows), np.nan) for name in ("start_s", "end_s")}
     if sampled:
-        columns |= {name: np.full(len(start), NO_FRAME) for name in ("source_start", "source_end")}
+        columns |= {name: np.full(len(rows), NO_FRAME) for name in ("source_start", "source_end")}
     cuts = np.searchsorted(subject, np.arange(len(histories) + 1))
     for at, history in enumerate(histories):
-        rows = slice(int(cuts[at]), int(cuts[at + 1]))
+        here = slice(int(cuts[at]), int(cuts[at + 1]))
+        chosen = rows[here]
+        if answers.first_place is not None and answers.last_place is not None:
+            filling = filling_of(history)
+            if filling is not None:
+                places = answers.first_place[chosen], answers.last_place[chosen]
+                columns["source_start"][here], columns["source_end"][here] = filling.in_file(
+                    *places
+                )
+                if history.times_s is not None:
+                    seconds = filling.in_seconds(history, *places)
+                    columns["start_s"][here], columns["end_s"][here] = seconds
+                continue
+        start, end = answers.start[chosen], answers.end[chosen]
         if history.times_s is not None:
-            columns["start_s"][rows] = history.times_s[start[rows]]
-            ends_s = history.ends_of(end[rows])
+            columns["start_s"][here] = history.times_s[start]
+            ends_s = history.ends_of(end)
             if ends_s is not None:
-                columns["end_s"][rows] = ends_s
+                columns["end_s"][here] = ends_s
         if history.sampled and history.source_frames is not None:
-            columns["source_start"][rows] = history.source_frames[start[rows]]
-            columns["source_end"][rows] = history.source_frames[end[rows]]
+            columns["source_start"][here] = history.source_frames[start]
+            columns["source_end"][here] = history.source_frames[end]
     return columns
 
 
-def view_timeline(
-    readout: Readout, view: View, top: int | None, diagnostics: bool, hints: bool
-) -> Timeline:
+def view_timeline(readout: Readout, view: View, diagnostics: bool, hints: bool) -> Timeline:
     """Return everything that a readout says of one history."""
     answers = readout.find_one(view)
-    alternatives = (readout.usual_windows if top is None else top) - 1
-    share = readout.usual_share if top is None else None
-    least = None if share is None else share * answers.score
-    further: Further = [()] * len(answers.start)
-    if alternatives:
-        further = readout.alternatives(view, answers, alternatives, least)
-    if least is not None and any(further):
-        further = [
-            [w for w in windows if w[2] >= score or readout.holds(view, q, w)]
-            for q, (score, windows) in enumerate(zip(least.tolist(), further, strict=True))
-        ]
     (subject,) = _subjects(readout, view)
+    columns, rows = _columns(view, answers)
+    if (confidence := readout.confidences(view, answers)) is not None:
+        columns["confidence"] = confidence[rows]
     if hints and not view.history.still and not subject.meaningless:
-        notes = *_same_windows(view.vocabulary, answers), *readout.hints(view, answers, further)
+        notes = *_same_windows(view.vocabulary, columns), *readout.hints(view, answers)
         subject = subject._replace(notes=in_order((*subject.notes, *notes)))
-    why = _diagnostics(readout, view, answers) if diagnostics else None
-    columns, reasons = _ranked_columns(readout, view, answers, further, why)
-    settings = settings_of(readout, view.coordinates.name, top)
-    return Timeline([subject], columns, settings, readout.evidence(view), reasons)
-
-
-def _ranked_columns(
-    readout: Readout,
-    view: View,
-    answers: Answers,
-    further: Further,
-    why: Sequence[Diagnostics] | None,
-) -> tuple[dict[str, NDArray[Any]], list[Diagnostics | None] | None]:
-    """Return the answers, each followed by its further windows, and the diagnostics of each row."""
-    if why is None and not any(further):
-        return _answer_columns(readout, view, answers), None
-    columns = _rows_of(view.vocabulary, readout.level == "state")
-    best = zip(answers.start.tolist(), answers.end.tolist(), answers.score.tolist(), strict=True)
-    windows = [[window, *others] for window, others in zip(best, further, strict=True)]
-    rows: list[tuple[int, int, int, int, int]] = []  # place among the answers, window, rank, kind
-    scores: list[float] = []
-    reasons: list[Diagnostics | None] = []
-    for at, q in enumerate(columns["row"].tolist()):
-        if answers.absent is not None and answers.absent[q]:
-            continue
-        for rank, (first, last, score) in enumerate(windows[q], start=1):
-            kind = ANSWER
-            if rank > 1:
-                holds = readout.holds(view, q, (first, last, score))
-                kind = OCCURRENCE if holds else ALTERNATIVE
-            rows.append((at, first, last, rank, kind))
-            scores.append(score)
-            reasons.append(why[q] if why is not None and rank == 1 else None)
-    place, starts, ends, ranks, kinds = np.array(rows, np.int64).reshape(-1, 5).T
-    frames = view.history.frames
-    return {
-        "state": columns["state"][place],
-        **({"description": columns["description"][place]} if "description" in columns else {}),
-        "start": frames[starts],
-        "end": frames[ends],
-        "score": np.array(scores),
-        "rank": ranks,
-        "kind": kinds,
-        **_times_and_source([view.history], np.zeros(len(rows), np.int64), starts, ends),
-    }, None if why is None else reasons
+    why = _diagnostics(readout, view, answers, rows, columns) if diagnostics else None
+    settings = settings_of(readout, view.coordinates.name)
+    return Timeline([subject], columns, settings, readout.evidence(view), why)
 
 
 def _notes(
@@ -282,13 +217,13 @@ def _source_name(example: Example, history: History) -> str:
     return replace(example, span=(first, last)).name
 
 
-def _same_windows(vocabulary: Vocabulary, answers: Answers) -> list[Note]:
-    """Return a sentence for each window that is the answer for two states or more."""
+def _same_windows(vocabulary: Vocabulary, columns: Mapping[str, NDArray[Any]]) -> list[Note]:
+    """Return a sentence for each window that two states or more have."""
     states_of: dict[tuple[int, int], dict[str, None]] = {}
-    windows = zip(answers.first.tolist(), answers.last.tolist(), strict=True)
-    for q, (state, window) in enumerate(zip(vocabulary.state_names, windows, strict=True)):
-        if answers.absent is None or not answers.absent[q]:
-            states_of.setdefault(window, {})[state] = None
+    names = list(vocabulary.states)
+    rows = zip(*(columns[name].tolist() for name in ("start", "end", "state")), strict=True)
+    for start, end, state in rows:
+        states_of.setdefault((start, end), {})[names[state]] = None
     return [
         Note(
             f"{quoted(states)} have the same window, {in_frames(*window)}; at most one of them can "
@@ -311,24 +246,30 @@ def in_frames(first: int, last: int) -> str:
     return f"frame {first}" if first == last else f"frames {first} – {last}"
 
 
-def _diagnostics(readout: Readout, view: View, answers: Answers) -> list[Diagnostics]:
+def _diagnostics(
+    readout: Readout,
+    view: View,
+    answers: Answers,
+    rows: Ints,
+    columns: Mapping[str, NDArray[Any]],
+) -> list[Diagnostics]:
+    """Return why each row of the columns was chosen; rows: of the answers."""
     offsets, frames = readout.bounds(view.history), view.history.frames
-    evidence = readout.evidence(view)
-    centre, scale = evidence.centre, evidence.scale
-    first = np.searchsorted(offsets, answers.start, side="right") - 1
-    last = np.searchsorted(offsets, answers.end, side="right") - 1
-    directions = view.query_directions
+    evidence, directions = readout.evidence(view), view.query_directions
+    labels = view.vocabulary.labels
+    query = rows if answers.state is None else np.searchsorted(labels, columns["state"])
+    start, end = answers.start[rows], answers.end[rows]
+    first = np.searchsorted(offsets, start, side="right") - 1
+    last = np.searchsorted(offsets, end, side="right") - 1
     return [
         Diagnostics(
             residual_norm=float(directions.residual_norms[q]),
             fallback=bool(directions.fallback[q]),
-            centre=float(centre[q]),
-            scale=float(scale[q]),
-            floor_active=bool(scale[q] <= readout.scale_floor),
+            centre=float(evidence.centre[q]),
+            scale=float(evidence.scale[q]),
+            floor_active=bool(evidence.scale[q] <= readout.scale_floor),
             run=Window(int(frames[offsets[a]]), int(frames[offsets[b + 1] - 1])),
-            touches_run_edge=bool(
-                answers.start[q] == offsets[a] or answers.end[q] == offsets[b + 1] - 1
-            ),
+            touches_run_edge=bool(start[row] == offsets[a] or end[row] == offsets[b + 1] - 1),
         )
-        for q, (a, b) in enumerate(zip(first, last, strict=True))
+        for row, (q, a, b) in enumerate(zip(query, first, last, strict=True))
     ]

@@ -10,13 +10,11 @@ from dejacue.method.known_frames import HALF, KnownFrames
 from dejacue.method.scan import ScoredWindow
 from dejacue.records.arrays import Floats, Ints
 
-SWITCH = 0.5  # cost of a switch in units of log n, where f says what is inside
-
 
 def leads(f: Floats, facts: KnownFrames) -> Floats:
     """Return (S, N) by how much f exceeds that of every sibling, and one half where a frame may
     show none of the states."""
-    if facts.covers_all:
+    if facts.exhaustive:
         return labelling.leads(f)
     with_half = np.concatenate([f, np.full((1, f.shape[1]), HALF)])
     return labelling.leads(with_half)[:-1]
@@ -42,18 +40,6 @@ def windows_around(
         stop = high + 1 + int(prefix[high + 1 :].argmax())
         windows.append((first + start, first + stop - 1, float(prefix[stop] - prefix[start])))
     return windows
-
-
-def window_of(lead: Floats, first: int, end: int) -> ScoredWindow | None:
-    """Return the highest sum of leads inside a part; None where no frame leads."""
-    prefix = np.concatenate(([0.0], np.cumsum(lead[first:end])))
-    low = np.minimum.accumulate(prefix[:-1])
-    gain = prefix[1:] - low
-    stop = int(gain.argmax())
-    if not gain[stop] > 0:
-        return None
-    start = stop - int(prefix[stop::-1].argmin())
-    return first + start, first + stop, float(gain[stop])
 
 
 def window_of_words(

@@ -233,8 +233,11 @@ def _without_words(
         named = {example.state for example in vocabulary.facts}
         for state in vocabulary.states:
             if state not in named:
-                problem = f'no frame of the history shows "{state}", and not every state has words'
-                remedy = "add an example of it, or words for every state"
+                why, words = "not every state has words", "words for every state"
+                if len(vocabulary.states) == 1:
+                    why, words = "it is the only state", "describe what it looks like otherwise"
+                problem = f'no frame of the history shows "{state}", and {why}'
+                remedy = f"add an example of it, or {words}"
                 raise InputError(problem, field="examples", value=state, remedy=remedy)
     nothing = np.zeros(len(queries), bool)
     firsts = np.searchsorted(vocabulary.labels, np.arange(len(vocabulary.states)))

@@ -22,9 +22,8 @@ from dejacue.method import _partition as plain_partition
 from dejacue.method import calibration as plain
 from dejacue.method import scan as plain_scan
 from dejacue.method import states as plain_states
-from dejacue.method.scan import ScoredWindow
 from dejacue.records import History
-from dejacue.records.arrays import Flags, Floats, Ints
+from dejacue.records.arrays import Floats, Ints
 
 Float32Rows = NDArray[np.float32]
 Windows = tuple[Ints, Ints, Floats]  # first and last positions, scores
@@ -48,27 +47,24 @@ class Ragged:
 
     queries   one (R, d) table of directions per history, or a single one for all
     runs      per history, the positions at which runs (or stretches) begin, and N
-    labels    per history, the row of ``queries`` that each answer is of; None: one answer a row
     weights   state evidence: per history, weights of the smoothing by distance in frames
     """
 
     histories: Sequence[History]
     queries: list[NDArray[np.float32]]
     runs: list[Ints]
-    labels: list[Ints] | None = None
     weights: list[Floats] | None = None
 
     @classmethod
     def of(cls, histories: Sequence[History], queries: list[NDArray[np.float32]]) -> Ragged:
-        """Lay out a scan: observed runs, one answer per query."""
+        """Lay out a scan: observed runs."""
         return cls(histories, queries, [history.run_offsets for history in histories])
 
     @property
     def answers(self) -> int:
-        """Return the number of rows of the outputs."""
-        tables: Sequence[NDArray[Any]] = self.queries if self.labels is None else self.labels
-        times = len(self.histories) if len(tables) == 1 else 1
-        return times * sum(map(len, tables))
+        """Return the number of rows of the outputs: one per query."""
+        times = len(self.histories) if len(self.queries) == 1 else 1
+        return times * sum(map(len, self.queries))
 
     def entry(self, column: str, h: int) -> Any:
         """Return what a list has for one history."""
@@ -117,6 +113,7 @@ class Labelling:
 class EvidenceTables:
     """Intermediate results that an engine writes down, one table per history.
 
+    centre, scale   of every answer
     paths    (N,) a labelling: the state of each observed frame
     levels   (R,) what the labelling measured responses from
     """
@@ -125,17 +122,24 @@ class EvidenceTables:
     responses: list[Floats]
     paths: list[Ints]
     levels: list[Floats]
+    centre: Floats
+    scale: Floats
 
     @classmethod
     def of(cls, batch: Ragged) -> EvidenceTables:
         cosines, responses = batch.empty(np.float32), batch.empty(np.float64)
         paths = [np.empty(table.shape[1], np.int64) for table in cosines]
-        return cls(cosines, responses, paths, [np.empty(len(table)) for table in cosines])
+        levels = [np.empty(len(table)) for table in cosines]
+        return cls(cosines, responses, paths, levels, *np.empty((2, batch.answers)))
 
 
 @dataclass(eq=False, slots=True)
 class Answers:
-    """Holds a row per answer: its window as positions of observed frames and as frame numbers."""
+    """Windows in columns, by positions of observed frames and by frame numbers.
+
+    A readout that answers each description has a row per description of every history, in order;
+    one that lists occurrences says of each row which history and which state it is of.
+    """
 
     start: Ints
     end: Ints
@@ -144,19 +148,22 @@ class Answers:
     score: Floats
     centre: Floats | None = None  # the calibration, where the readout has made one
     scale: Floats | None = None
-    absent: Flags | None = None  # where the readout itself says that it does not occur
+    subject: Ints | None = None
+    state: Ints | None = None
+    confirmed: Ints | None = None  # whether a person has named a frame of it
+    first_place: Ints | None = None  # among all frames of the file: of a history with a filling
+    last_place: Ints | None = None
 
     @classmethod
-    def empty(cls, rows: int, absent: bool = False) -> Answers:
+    def empty(cls, rows: int) -> Answers:
         positions, numbers = np.empty((4, rows), np.int64), np.empty((3, rows))
         start, end, first, last = positions
         score, centre, scale = numbers
-        gone = np.zeros(rows, bool) if absent else None
-        return cls(start, end, first, last, score, centre, scale, gone)
+        return cls(start, end, first, last, score, centre, scale)
 
     @classmethod
     def at(cls, frames: Ints, start: Ints, end: Ints, score: Floats, *columns: Any) -> Answers:
-        """Make answers from positions among these frames; columns: centre, scale, absent."""
+        """Make answers from positions among these frames; columns: centre, scale, …"""
         return cls(start, end, frames[start], frames[end], score, *columns)
 
     def rows(self, at: Ints) -> Answers:
@@ -175,11 +182,11 @@ class Answers:
             values = [getattr(part, name) for part in parts]
             if all(value is None for value in values):
                 return None
-            if name == "absent":  # a part that says nothing of it has no such answer
-                lengths = [len(part.start) for part in parts]
-                pairs = zip(values, lengths, strict=True)
-                values = [np.zeros(n, bool) if value is None else value for value, n in pairs]
-            return np.concatenate(values)
+            lengths = [len(part.start) for part in parts]
+            if name == "subject":  # each part counts its own histories from 0
+                values = [np.full(n, h) for h, n in enumerate(lengths)]
+            pairs = zip(values, lengths, strict=True)
+            return np.concatenate([np.zeros(n, np.int64) if v is None else v for v, n in pairs])
 
         return cls(*map(column, cls.__slots__))
 
@@ -253,10 +260,9 @@ class NumpyEngine:
         tables, centres, scales = [], [], []
         for h, rows in enumerate(cosines):
             responses, centre, scale = _smoothed(batch, h, rows)
-            at = slice(None) if batch.labels is None else batch.entry("labels", h)
             tables.append(responses)
-            centres.append(centre[at])
-            scales.append(scale[at])
+            centres.append(centre)
+            scales.append(scale)
         return tables, np.concatenate(centres), np.concatenate(scales)
 
     def search(self, responses: Floats, cuts: Ints, total: int) -> Windows:
@@ -270,51 +276,36 @@ class NumpyEngine:
         start, end, score = (np.concatenate(column) for column in zip(*windows, strict=True))
         return start, end, score
 
-    def further(
-        self, responses: Floats, cuts: Ints, start: Ints, end: Ints, count: int, least: Floats
-    ) -> list[list[ScoredWindow]]:
-        """Return up to ``count`` windows of each row, best first, beside its best: start … end.
-
-        Each is the best contrast that overlaps none before it, and reaches the least score (R,).
-        """
-
-        def best_of(parts: list[plain_scan.Part]) -> list[ScoredWindow | None]:
-            rows = [responses[row : row + 1, first:last] for row, first, last in parts]
-            windows = zip(*self.search_parts(rows, responses.shape[1]), strict=True)
-            return [
-                (first + int(a), first + int(b), float(score)) if score > 0 else None
-                for (_, first, _), (a, b, score) in zip(parts, windows, strict=True)
-            ]
-
-        chosen = list(zip(start.tolist(), end.tolist(), strict=True))
-        return plain_scan.disjoint(cuts.tolist(), chosen, count, best_of, least.tolist())
-
     def contrast(
         self,
         batch: Ragged,
         centres: Float32Rows | None = None,
         tables: EvidenceTables | None = None,
-        rules: Labelling | None = None,
     ) -> Answers:
-        """Return the best contrast of each row of state evidence, from features; with ``rules`` the
-        best stretch of each state in one labelling."""
+        """Return the best contrast of each row of state evidence, from features."""
         parts = []
         for h, rows in enumerate(self.cosines(batch, centres)):
             responses, centre, scale = _smoothed(batch, h, rows)
             if tables is not None:
                 tables.cosines[h][:], tables.responses[h][:] = rows, responses
-            cuts, absent = batch.entry("runs", h), None
-            start, end, score = plain_states.search(responses, cuts, responses.shape[1])
-            if rules is not None:
-                path, levels = _labelled(responses, rules, h)
-                stretches = labelling.stretches(responses - levels[:, None], path, cuts)
-                score, absent = labelling.take_best(stretches, start, end)
-                if tables is not None:
-                    tables.paths[h][:], tables.levels[h][:] = path, levels
+            start, end, score = plain_states.search(
+                responses, batch.entry("runs", h), responses.shape[1]
+            )
             frames = batch.histories[h].frames
-            part = Answers.at(frames, start, end, score, centre, scale, absent)
-            parts.append(part if batch.labels is None else part.rows(batch.entry("labels", h)))
-        return Answers.joined(parts)
+            parts.append(Answers.at(frames, start, end, score, centre, scale))
+        answers = Answers.joined(parts)
+        if tables is not None and answers.centre is not None and answers.scale is not None:
+            tables.centre, tables.scale = answers.centre, answers.scale
+        return answers
+
+    def label(
+        self, batch: Ragged, centres: Float32Rows | None, tables: EvidenceTables, rules: Labelling
+    ) -> None:
+        """Fill the tables from features: evidence, the labelling and its levels."""
+        tables.cosines[:] = self.cosines(batch, centres)
+        tables.responses[:], tables.centre, tables.scale = self.smooth(batch, tables.cosines)
+        for h, responses in enumerate(tables.responses):
+            tables.paths[h], tables.levels[h] = _labelled(responses, rules, h)
 
     def label_responses(
         self, responses: Floats, cuts: Ints, rules: Labelling
@@ -352,7 +343,7 @@ def _bad_value(code: int, id: str, row: int) -> InputError:
 
 
 _COSINES, _CENTRES, _RESPOND, _LOCATE, _SMOOTH, _CONTRAST, _LABEL = range(7)
-_TABLES = ("features", "cosines", "responses", "runs", "numbers", "queries", "labels")
+_TABLES = ("features", "cosines", "responses", "runs", "numbers", "queries")
 _SETTINGS = ("lengths", "norms", "weights", "states", "first", "follows", "paths", "levels")
 _LISTS = (*_TABLES, *_SETTINGS)  # in the order of the kernel
 
@@ -386,7 +377,7 @@ class CompiledEngine(NumpyEngine):
         if batch is not None:
             count, dimension = len(batch.histories), batch.histories[0].dimension
             lists["runs"], lists["numbers"] = batch.runs, [h.frames for h in batch.histories]
-            lists["labels"], lists["weights"] = batch.labels, batch.weights
+            lists["weights"] = batch.weights
         if schedule is not None:
             lists["lengths"], lists["norms"] = schedule.lengths, schedule.norms
         if rules is not None:
@@ -394,11 +385,11 @@ class CompiledEngine(NumpyEngine):
             lists["first"] = [nodes.first for nodes in rules.nodes]
             lists["follows"] = [nodes.follows for nodes in rules.nodes]
             costs, stay, rounds = rules.costs, rules.stay, rules.rounds
-        columns: tuple[Any, ...] = (None,) * 8
+        columns: tuple[Any, ...] = (None,) * 7
         if answers is not None:
             first = answers.first if batch is not None else None
             columns = (answers.start, answers.end, first, answers.last, answers.score)
-            columns += (answers.centre, answers.scale, answers.absent)
+            columns += (answers.centre, answers.scale)
         code, history, row = self._module.run(
             self.name,
             operation,
@@ -447,15 +438,6 @@ class CompiledEngine(NumpyEngine):
         cuts = [np.array((0, part.shape[1])) for part in parts]
         return self._search(_CONTRAST, parts, cuts, total=total)
 
-    def further(
-        self, responses: Floats, cuts: Ints, start: Ints, end: Ints, count: int, least: Floats
-    ) -> list[list[ScoredWindow]]:
-        shape = len(responses), min(count, responses.shape[1])
-        starts, ends, scores = np.empty(shape, np.int64), np.empty(shape, np.int64), np.empty(shape)
-        self._module.further(self.name, responses, cuts, start, end, least, starts, ends, scores)
-        rows = zip(starts.tolist(), ends.tolist(), scores.tolist(), strict=True)
-        return [[window for window in zip(*row, strict=True) if window[2] > 0] for row in rows]
-
     def _search(
         self, operation: int, responses: Sequence[Floats], runs: list[Ints], **options: Any
     ) -> Windows:
@@ -485,18 +467,25 @@ class CompiledEngine(NumpyEngine):
         batch: Ragged,
         centres: Float32Rows | None = None,
         tables: EvidenceTables | None = None,
-        rules: Labelling | None = None,
     ) -> Answers:
-        operation, answers = _CONTRAST, Answers.empty(batch.answers, rules is not None)
+        answers = Answers.empty(batch.answers)
         lists: dict[str, Any] = {"features": batch.features(), "queries": batch.queries}
         if tables is not None:
             lists["cosines"], lists["responses"] = tables.cosines, tables.responses
-        if rules is not None:
-            operation = _LABEL
-            if tables is not None:
-                lists["paths"], lists["levels"] = tables.paths, tables.levels
-        self._run(operation, batch, answers, lists, rules=rules, centres=centres)
+        if tables is not None:
+            answers.centre, answers.scale = tables.centre, tables.scale
+        self._run(_CONTRAST, batch, answers, lists, centres=centres)
         return answers
+
+    def label(
+        self, batch: Ragged, centres: Float32Rows | None, tables: EvidenceTables, rules: Labelling
+    ) -> None:
+        answers = Answers.empty(batch.answers)
+        answers.centre, answers.scale = tables.centre, tables.scale
+        lists: dict[str, Any] = {"features": batch.features(), "queries": batch.queries}
+        lists |= {"cosines": tables.cosines, "responses": tables.responses}
+        lists |= {"paths": tables.paths, "levels": tables.levels}
+        self._run(_LABEL, batch, answers, lists, rules=rules, centres=centres)
 
     def label_responses(
         self, responses: Floats, cuts: Ints, rules: Labelling
@@ -504,7 +493,7 @@ class CompiledEngine(NumpyEngine):
         path, levels = np.empty(responses.shape[1], np.int64), np.empty(len(responses))
         rows = np.ascontiguousarray(responses)
         lists = {"responses": [rows], "runs": [cuts], "paths": [path], "levels": [levels]}
-        self._run(_LABEL, None, Answers.empty(len(rows), absent=True), lists, rules=rules)
+        self._run(_LABEL, None, None, lists, rules=rules)
         return path, levels
 
     def partition(self, rows: Floats, cuts: Ints, penalty: float) -> Ints:

@@ -11,11 +11,11 @@ named another state or none. Between the named frames f is what a Gaussian proce
 
 with mean 0: far from every named frame, in looks and in time, no state is expected. How much looks
 count is a matter of the history: its signal over its noise, as the steps between neighbouring
-frames tell. Rows that are noise count for nothing, and f is that of positions alone. A frame is in
-the state with the highest f, and in none of them where that is below one half (unless every frame
-shows one of the states, by the vocabulary's ``covers``). A state of which no
-frame is named is expected where its words say so: f is ½ + (r − level)/2 before anything is known
-of it, with the level half way between inside and outside (_labelling.py).
+frames tell. Rows that are noise, white or smooth in time, count for nothing, and f is that of
+positions alone. A frame is in the state with the highest f, and in none of them where that is below
+one half (unless every frame shows one of the states, by the vocabulary's ``exhaustive``). A state
+of which no frame is named is expected where its words say so: f is ½ + (r − level)/2 before
+anything is known of it, with the level half way between inside and outside (_labelling.py).
 """
 
 from __future__ import annotations
@@ -45,6 +45,8 @@ Smoothing = tuple[Ints, Floats]  # where stretches begin, and weights by distanc
 ROUNDS = 4  # of labelling; more change next to nothing
 TIME, CONSTANT = 1.0, 0.5  # prior variances of the parts of f; that of looks: ``looks_weight``
 MIN_COHERENCE = 0.1  # below, as chance gives it, looks say nothing
+FORGOTTEN, EVEN = 0.95, 0.4  # from where rows are noise; half A: at most .92, at least .33
+MAX_STEPS = 1024  # evenly spread, that tell whether rows are noise
 WORDS, TRUST = 1.0, 0.1  # prior variance and mean of a
 NOISE = 0.1  # variance of what a person says, which need not be true of the frame's looks
 REACH = 0.15  # of the observed frames: how far time carries
@@ -62,14 +64,14 @@ class KnownFrames:
     looked   positions that f is computed from
     marks    positions that begin something else than what was before
     states   S
-    covers_all   whether every frame shows one of the states
+    exhaustive   whether every frame shows one of the states
     """
 
     labels: Ints
     looked: Ints
     marks: Ints
     states: int
-    covers_all: bool = False
+    exhaustive: bool = False
     _parts: dict[int, tuple[Ints, list[tuple[int, int]]]] = field(default_factory=dict, init=False)
 
     @cached_property
@@ -141,8 +143,8 @@ def known_frames_of(history: History, vocabulary: Vocabulary, width: int = 1) ->
     most = min(MAX_FRAMES, max(1, MAX_CELLS // len(history)))
     if len(chosen) > most:
         chosen = chosen[np.linspace(0, len(chosen) - 1, most).round().astype(np.int64)]
-    marks, covers_all = _marks(history, vocabulary), vocabulary.covers == "all"
-    return KnownFrames(labels, chosen, marks, len(names), covers_all)
+    marks, exhaustive = _marks(history, vocabulary), vocabulary.exhaustive
+    return KnownFrames(labels, chosen, marks, len(names), exhaustive)
 
 
 def _apart(chosen: Ints, frames: Ints, labels: Ints, width: int) -> Ints:
@@ -276,9 +278,47 @@ def looks_weight(history: History) -> float:
     """Return the prior variance of looks: signal over noise, by the coherence of the rows, at most
     that of time."""
     coherence = _coherence(history)
-    if coherence < MIN_COHERENCE:
+    if coherence < MIN_COHERENCE or is_noise(history):
         return 0.0
     return min(TIME, coherence / max(1 - coherence, 1e-9))
+
+
+def is_noise(history: History) -> bool:
+    """Return whether the rows look like noise, be it white or smooth in time, so that they can tell
+    no state from another."""
+    known: bool | None = history.derived.get("noise")
+    if known is None:
+        forgotten, unevenness = steps_of(history)
+        known = history.derived["noise"] = forgotten >= FORGOTTEN and unevenness <= EVEN
+    return known
+
+
+def steps_of(history: History) -> tuple[float, float]:
+    """Return two numbers that set noise apart: about 1 and 0 for it.
+
+    A frame of noise that is smooth in time keeps a share of the looks of the frame before, the next
+    one keeps the same share of that, and so on. Steps of one frame and of two tell this share, and
+    with it how far looks scatter once everything is forgotten. The first number is this over the
+    scatter that there is: looks that last scatter further. The second is the deviation of the
+    squared steps over their mean: where states change, few steps are long; those of noise are all
+    alike.
+    """
+    apart = np.diff(history.frames)
+    twice = np.flatnonzero(apart[1:] + apart[:-1] == 2 * apart.min(initial=len(history)))
+    if not len(twice):
+        return 0.0, 0.0
+    at = twice[np.linspace(0, len(twice) - 1, min(len(twice), MAX_STEPS)).round().astype(np.int64)]
+    rows = [history.features[at + k].astype(np.float32, copy=False) for k in range(3)]
+    lengths = [np.sqrt(_dots(row, row)) for row in rows]
+    single, double = (2 - 2 * _dots(rows[0], rows[k]) / (lengths[0] * lengths[k]) for k in (1, 2))
+    at_unit_length = [(1 / length) @ row for length, row in zip(lengths, rows, strict=True)]
+    mean = np.sum(at_unit_length, axis=0) / (3 * len(at))
+    step, scatter = float(single.mean()), 1 - float(mean @ mean)
+    if min(step, scatter) < 1e-6:
+        return 0.0, 0.0
+    kept = float(double.mean()) / step - 1
+    forgotten = step / 2 / (1 - kept) / scatter if kept < 1 else 0.0
+    return forgotten, float(single.std()) / step
 
 
 def _coherence(history: History) -> float:
@@ -293,22 +333,11 @@ def _coherence(history: History) -> float:
             is_nearest, chunk, squares = apart == apart.min(), 1024, 0.0
             for first in range(0, len(apart), chunk):
                 rows = history.features[first : first + chunk + 1].astype(np.float32, copy=False)
-                near = _lengths(history)[first : first + chunk + 1]
+                near = np.sqrt(_dots(rows, rows))
                 cosines = _dots(rows[:-1], rows[1:]) / (near[:-1] * near[1:])
                 squares += float((2 - 2 * cosines)[is_nearest[first : first + chunk]].sum())
             known = 1 - squares / int(is_nearest.sum()) / 2 / total
         history.derived["coherence"] = known
-    return known
-
-
-def _lengths(history: History) -> Rows:
-    """Return (N,) the lengths of the rows, cached with the history."""
-    known: Rows | None = history.derived.get("lengths")
-    if known is None:
-        blocks = (history.features[first : first + 1024] for first in range(0, len(history), 1024))
-        rows = (block.astype(np.float32, copy=False) for block in blocks)
-        known = np.concatenate([np.sqrt(_dots(block, block)) for block in rows])
-        history.derived["lengths"] = known
     return known
 
 
@@ -340,12 +369,12 @@ def likeness(view: View, at: Ints, smoothing: Smoothing) -> Floats:
         known.clear()
     missing = [e for e in at.tolist() if e not in known]
     if missing:
-        rows = moments_of(history, missing, smoothing)
+        rows = smoothed_rows(history, missing, smoothing) - history.mean_direction
         known.update(zip(missing, _products(view, rows, smoothing), strict=True))
     if "scale" not in known:
         count = min(SCALE_FRAMES, len(history))
         some = np.linspace(0, len(history) - 1, count).round().astype(np.int64)
-        rows = moments_of(history, some.tolist(), smoothing)
+        rows = smoothed_rows(history, some, smoothing) - history.mean_direction
         known["scale"] = float(np.einsum("ed,ed->", rows, rows)) / count
     scale = known["scale"]
     if scale < 1e-9:  # a still picture: nothing looks different
@@ -354,22 +383,20 @@ def likeness(view: View, at: Ints, smoothing: Smoothing) -> Floats:
     return table
 
 
-def moments_of(history: History, at: Sequence[int], smoothing: Smoothing) -> Floats:
-    """Return x of these positions, (E, d)."""
-    cuts, weights = smoothing
-    frames, positions, width = history.frames, np.asarray(at), len(weights)
-    stretch = np.searchsorted(cuts, positions, side="right")
+def smoothed_rows(history: History, at: Ints | Sequence[int], smoothing: Smoothing) -> Floats:
+    """Return the rows around these positions at unit length, smoothed over time, (E, d)."""
+    (cuts, weights), frames, positions = smoothing, history.frames, np.asarray(at)
+    width, stretch = len(weights), np.searchsorted(cuts, positions, side="right")
     first = np.searchsorted(frames, frames[positions] - width + 1)
     end = np.searchsorted(frames, frames[positions] + width)
     bounds = zip(np.maximum(first, cuts[stretch - 1]), np.minimum(end, cuts[stretch]), strict=True)
-    moments, lengths = np.empty((len(at), history.dimension)), _lengths(history)
+    smoothed = np.empty((len(positions), history.dimension))
     for row, (low, high) in enumerate(bounds):
         rows = history.features[low:high].astype(np.float32, copy=False)
-        share = weights[np.abs(frames[low:high] - frames[at[row]])]
-        at_unit_length = (share / lengths[low:high]).astype(np.float32)
-        moments[row] = at_unit_length @ rows / share.sum()
-    moments -= history.mean_direction
-    return moments
+        share = weights[np.abs(frames[low:high] - frames[positions[row]])]
+        at_unit_length = (share / np.sqrt(_dots(rows, rows))).astype(np.float32)
+        smoothed[row] = at_unit_length @ rows / share.sum()
+    return smoothed
 
 
 def _products(view: View, rows: Floats, smoothing: Smoothing) -> Floats:
@@ -377,7 +404,7 @@ def _products(view: View, rows: Floats, smoothing: Smoothing) -> Floats:
     history = view.history
     lengths = np.linalg.norm(rows, axis=1)
     queries = (rows / np.maximum(lengths, 1e-12)[:, None]).astype(np.float32)
-    tables = Ragged([history], [queries], [smoothing[0]], None, [smoothing[1]])
+    tables = Ragged([history], [queries], [smoothing[0]], [smoothing[1]])
     responses, centre, scale = view.engine.smooth(tables, view.engine.cosines(tables, None))
     smoothed = responses[0] * scale[:, None] + centre[:, None]
     table: Floats = lengths[:, None] * (smoothed - (queries @ history.mean_direction)[:, None])

@@ -24,7 +24,6 @@ from numpy.typing import ArrayLike, NDArray
 from dejacue.errors import InputError
 from dejacue.method._online_labelling import Calibration, Labeller, Update
 from dejacue.method.coordinates import Coordinates, check_pair, query_directions
-from dejacue.method.joint import Joint
 from dejacue.method.kernel import engine
 from dejacue.method.localization import analyse
 from dejacue.method.plan import DEFAULT_READOUT, Plan
@@ -36,6 +35,7 @@ from dejacue.method.state_readout import (
     is_count,
     is_number,
 )
+from dejacue.method.timeline import Reading
 from dejacue.records import History, Note, Timeline, Vocabulary
 from dejacue.records.arrays import NORM_RANGE, Floats, as_array
 from dejacue.records.history import MAX_FRAME
@@ -51,8 +51,8 @@ class LiveReading:
     """Tells the state of one object while it is being looked at; see ``push``.
 
     vocabulary         with features
-    readout            of ``finish``; contrast and joint also give smoothing, bridging, the cost of
-                       a switch and the order of states
+    readout            of ``finish``; timeline and contrast also give smoothing and bridging, and
+                       timeline the cost of a switch and the order of states
     delay_s, delay     after which the state of a frame is settled at the latest, in seconds or,
                        instead, in frames (without times five frames count as a second)
     horizon_s, horizon how much is kept for ``finish``, and how much the calibration looks back;
@@ -75,7 +75,7 @@ class LiveReading:
         horizon: int | None = None,
         like: History | None = None,
     ) -> None:
-        plan = Plan.of(coordinates, readout, None, None, False, "auto")
+        plan = Plan.of(coordinates, readout, None, False, "auto")
         self.vocabulary, self.readout, self.coordinates = vocabulary, plan.readout, plan.coordinates
         self._rules = _labelling_of(plan)
         plan.check_examples(vocabulary)
@@ -304,13 +304,9 @@ class LiveReading:
     def _learn(self, calibration: Calibration, like: History) -> None:
         """Begin with the calibration of a history, labelled as offline."""
         view = View(like, self.vocabulary, self.coordinates, 1.0, engine("auto"))
-        answers, tables = self._rules.seen(view)
-        firsts = view.query_directions.firsts
-        assert answers.centre is not None
-        assert answers.scale is not None
-        centre, scale = answers.centre[firsts], answers.scale[firsts]
+        tables = self._rules.seen(view)[1]
         for row, state in zip(tables.responses[0].T, tables.paths[0].tolist(), strict=True):
-            cosines = row * scale + centre
+            cosines = row * tables.scale + tables.centre
             calibration.add(cosines)
             calibration.label(cosines, state)
 
@@ -321,8 +317,8 @@ def _feed(labeller: Labeller, frame: int, time_s: float | None, cosines: Floats 
     labeller.tick(frame, time_s, cosines)
 
 
-def _labelling_of(plan: Plan) -> Joint:
-    """Return the joint readout that labels frames until the readout of the plan has all of them."""
+def _labelling_of(plan: Plan) -> Reading:
+    """Return the reading that labels frames until the readout of the plan has all of them."""
     if plan.coordinates.centred_frames:
         raise InputError(
             f"{plan.coordinates.name} coordinates measure frames from the middle of a whole "
@@ -331,16 +327,16 @@ def _labelling_of(plan: Plan) -> Joint:
             value=plan.coordinates.name,
         )
     readout = plan.readout
-    if isinstance(readout, Joint):
+    if isinstance(readout, Reading):
         unordered = readout.irreversible and readout.order is None
-        if readout.stay > 1 or type(readout) is not Joint or unordered:
+        if readout.stay > 1 or unordered:
             raise InputError(
-                "a live reading supports neither a shortest stay nor a label for none of the "
-                "states, and an irreversible change needs the order of its states",
+                "a live reading supports no shortest stay, and an irreversible change needs the "
+                "order of its states",
                 field="readout",
                 value=readout.name,
             )
         return readout
     if isinstance(readout, StateReadout):
-        return Joint(smoothing_s=readout.smoothing_s, width=readout.width, bridge=readout.bridge)
-    return Joint()
+        return Reading(smoothing_s=readout.smoothing_s, width=readout.width, bridge=readout.bridge)
+    return Reading()

@@ -27,33 +27,31 @@ def locate(
     coordinates: str | Coordinates | None = None,
     readout: str | Readout = DEFAULT_READOUT,
     smoothing: int | None = None,
-    top: int | None = 1,
     diagnostics: bool = False,
     kernel: str = "auto",
 ) -> Timeline:
-    """Return the best interval of each state of the vocabulary, or of each description.
+    """Return when each state of the vocabulary holds.
 
     coordinates   vocabulary (default), absolute, trajectory, dual, query-uniform, …
-    readout       a name or a readout object: "contrast" (recommended), "published" (the paper's
-                  method as it is), "joint", "scan", Scan(norm="sum"), …
+    readout       a name or a readout object: "timeline" (every occurrence of every state),
+                  "contrast" (one window a state), "published" (the paper's method as it is),
+                  "scan", Scan(norm="sum"), …
     smoothing     odd width in frames, for the readouts of the paper that smooth (default 3);
-                  contrast and joint have their own: Contrast(smoothing_s=0.8)
-    top           with scan, contrast or joint: up to top−1 further intervals, none overlapping;
-                  None: as many as suit the readout (joint: every occurrence of each state)
-    diagnostics   attach residual norms, calibration, the run used, … to every answer
+                  timeline and contrast have their own: Reading(smoothing_s=0.8)
+    diagnostics   attach residual norms, calibration, the run used, … to every interval
     kernel        auto (compiled if it is there), avx2, baseline, numpy: the same answer
     """
-    plan = Plan.of(coordinates, readout, smoothing, top, diagnostics, kernel)
+    plan = Plan.of(coordinates, readout, smoothing, diagnostics, kernel)
     check_pair(history, vocabulary)
-    if top == 1 and not diagnostics:
+    if not diagnostics:
         return plan.answer([(history, vocabulary)])
     return plan.analyse(plan.view(history, vocabulary))
 
 
 def analyse(history: History, vocabulary: Vocabulary, **options: Unpack[ReadOptions]) -> Timeline:
-    """Return all that a readout says of a history: windows, evidence, occurrences, hints.
+    """Return all that a readout says of a history: intervals, evidence, labels, hints.
 
-    options   those of ``locate``, but for top, by default None: as many windows as suit the readout
+    options   those of ``locate``
     """
     plan = Plan.of(**options)
     check_pair(history, vocabulary)
@@ -94,7 +92,6 @@ def locate_many(
     coordinates: str | Coordinates | None = None,
     readout: str | Readout = DEFAULT_READOUT,
     smoothing: int | None = None,
-    top: int = 1,
     diagnostics: bool = False,
     kernel: str = "auto",
     threads: int = 1,
@@ -108,7 +105,7 @@ def locate_many(
     Iterate over it for one Timeline after the other, or take ``columns()``, ``to_dataframe()`` or
     ``to_arrow()``.
     """
-    plan = Plan.of(coordinates, readout, smoothing, top, diagnostics, kernel)
+    plan = Plan.of(coordinates, readout, smoothing, diagnostics, kernel)
     if threads < 1:
         raise InputError(f"threads {threads} must be at least 1", field="threads", value=threads)
     return Timelines(_run(plan, chunks(histories, vocabularies), threads))

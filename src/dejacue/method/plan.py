@@ -13,12 +13,11 @@ from dejacue.errors import InputError, unknown
 from dejacue.method._timelines import batch_timeline
 from dejacue.method.contrast import Contrast
 from dejacue.method.coordinates import Coordinates, as_coordinates
-from dejacue.method.joint import Joint
 from dejacue.method.kernel import Engine
 from dejacue.method.kernel import engine as engine_named
 from dejacue.method.readout import HistoryBatch, Readout, View
 from dejacue.method.scan_readout import Scan
-from dejacue.method.state_readout import is_count
+from dejacue.method.timeline import Reading
 from dejacue.plugins import Registry, check_installed
 from dejacue.records import History, Timeline, Vocabulary
 from dejacue.records.timeline import plain
@@ -26,12 +25,12 @@ from dejacue.records.timeline import plain
 Pair = tuple[History, Vocabulary]
 
 READOUTS: Registry[Readout] = Registry(
-    "readouts", {"contrast": Contrast(), "joint": Joint(), "scan": Scan()}
+    "readouts", {"timeline": Reading(), "contrast": Contrast(), "scan": Scan()}
 )
 # The paper's method: settings that belong together under one name, which no option changes.
 PUBLISHED_SCAN = Scan(durations="published", norm="sqrt", runs="strict", smoothing=3)
 PRESETS: dict[str, tuple[str, Readout]] = {"published": ("vocabulary", PUBLISHED_SCAN)}
-DEFAULT_READOUT, DEFAULT_COORDINATES = "contrast", "vocabulary"
+DEFAULT_READOUT, DEFAULT_COORDINATES = "timeline", "vocabulary"
 
 
 def _selected(
@@ -96,18 +95,16 @@ class ReadOptions(TypedDict, total=False):
     coordinates: str | Coordinates | None
     readout: str | Readout
     smoothing: int | None
-    top: int | None
     diagnostics: bool
     kernel: str
 
 
 @dataclass(frozen=True, eq=False)
 class Plan:
-    """Checked settings, shared by every history of a call. top None: what suits the readout."""
+    """Checked settings, shared by every history of a call."""
 
     coordinates: Coordinates
     readout: Readout
-    top: int | None
     diagnostics: bool
     engine: Engine
 
@@ -117,7 +114,6 @@ class Plan:
         coordinates: str | Coordinates | None = None,
         readout: str | Readout = DEFAULT_READOUT,
         smoothing: int | None = None,
-        top: int | None = None,
         diagnostics: bool = False,
         kernel: str = "auto",
     ) -> Plan:
@@ -126,18 +122,7 @@ class Plan:
         system, readout = _selected(coordinates, readout)
         if smoothing is not None:
             readout = _with_smoothing(readout, smoothing, name)
-        if top is not None and not is_count(top, 1):
-            problem = f"top {top}: give the number of windows, 1 or more"
-            raise InputError(problem, field="top", value=top)
-        if top is not None and top > 1 and not readout.gives_alternatives:
-            raise InputError(
-                f"top {top}: the {readout.name} readout has one window per description; scan, "
-                "contrast and joint have more",
-                field="top",
-                value=top,
-            )
-        top = None if top is None else int(top)  # JSON does not take numpy's numbers
-        return Plan(system, readout, top, diagnostics, engine_named(kernel))
+        return Plan(system, readout, diagnostics, engine_named(kernel))
 
     def check_examples(self, vocabulary: Vocabulary) -> None:
         """Refuse examples that the readout would ignore."""
@@ -146,7 +131,7 @@ class Plan:
         if not self.readout.takes_examples or self.readout.query_pooling != 1:
             what = "this pooling" if self.readout.takes_examples else self.readout.name
             raise InputError(
-                f"{what} reads only words; examples need the readout contrast or joint with "
+                f"{what} reads only words; examples need the readout timeline or contrast, with "
                 "pooling 1",
                 field="readout",
                 value=self.readout.name,
@@ -167,11 +152,11 @@ class Plan:
     def answer(self, pairs: Sequence[Pair]) -> Timeline:
         """Return the answers of several histories: one kernel call where the readout has one."""
         batch = self.batch(pairs)
-        return batch_timeline(self.readout, batch, self.readout.find(batch), self.top)
+        return batch_timeline(self.readout, batch, self.readout.find(batch))
 
     def run(self, pairs: Sequence[Pair]) -> Timeline:
-        """Return the timelines of a chunk; alternatives and diagnostics come history by history."""
-        if self.top == 1 and not self.diagnostics:
+        """Return the timelines of a chunk; diagnostics come history by history."""
+        if not self.diagnostics:
             return self.answer(pairs)
         return Timeline.joined([self.analyse(self.view(*pair)) for pair in pairs])
 
@@ -183,4 +168,4 @@ class Plan:
 
     def analyse(self, view: View, hints: bool = False) -> Timeline:
         """Return everything that the readout says of one history."""
-        return self.readout.timeline(view, top=self.top, diagnostics=self.diagnostics, hints=hints)
+        return self.readout.timeline(view, diagnostics=self.diagnostics, hints=hints)

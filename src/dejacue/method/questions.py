@@ -14,11 +14,11 @@ import numpy as np
 
 from dejacue.errors import InputError
 from dejacue.method import known_frames as process
-from dejacue.method.contrast import Contrast
 from dejacue.method.coordinates import check_pair
 from dejacue.method.known_frames import HALF, KnownFrames
 from dejacue.method.plan import Plan
-from dejacue.method.state_readout import is_count
+from dejacue.method.state_readout import StateReadout, is_count
+from dejacue.method.timeline import Reading
 from dejacue.records import History, Vocabulary
 from dejacue.records.arrays import Floats, Ints
 from dejacue.records.example import NONE
@@ -58,7 +58,7 @@ def next_question(
     vocabulary: Vocabulary,
     count: int = 1,
     *,
-    readout: Contrast | None = None,
+    readout: StateReadout | None = None,
     kernel: str = "auto",
 ) -> tuple[Question, ...]:
     """Return the frames that a person should label next, the most telling first."""
@@ -66,8 +66,8 @@ def next_question(
         problem = f"{count!r} frames to ask about: give a number, 1 or more"
         raise InputError(problem, field="count", value=count)
     check_pair(history, vocabulary)
-    readout = replace(readout or Contrast(), pooling=1.0)  # it is states that are asked about
-    view = Plan.of(None, readout, None, 1, False, kernel).view(history, vocabulary)
+    readout = replace(readout or Reading(), pooling=1.0)  # it is states that are asked about
+    view = Plan.of(None, readout, None, False, kernel).view(history, vocabulary)
     known = readout.known(view)
     smoothing = readout.smoothing_of(history)
     if known is None:
@@ -111,7 +111,7 @@ def _divided(labels: Ints, variance: Floats, believed: Ints) -> tuple[int, float
 
 def _chances(f: Floats, facts: KnownFrames, variance: Floats) -> Floats:
     """Return (S + 1, N) how likely each label is, the last for none of the states."""
-    none = np.full(f.shape[1], -np.inf if facts.covers_all else HALF)
+    none = np.full(f.shape[1], -np.inf if facts.exhaustive else HALF)
     labels = np.concatenate([f, none[None, :]])
     powers = np.exp((labels - labels.max(axis=0)) / np.sqrt(variance))
     chances: Floats = powers / powers.sum(axis=0)

@@ -22,7 +22,6 @@ from dejacue.method import durations as d
 from dejacue.method._timelines import view_timeline
 from dejacue.method.coordinates import Coordinates, Directions, query_directions
 from dejacue.method.kernel import Answers, Engine, Ragged
-from dejacue.method.scan import Further, ScoredWindow
 from dejacue.records import Evidence, History, Note, Timeline, Vocabulary
 from dejacue.records.arrays import Derived, Floats, Ints
 
@@ -117,21 +116,12 @@ class Readout(ABC):
 
     name                 by which it is chosen
     smoothing_in         its setting that smooths, where that is not called ``smoothing``
-    gives_alternatives   whether it has more than one window per description
-    lists_occurrences    whether further windows are occurrences, not alternatives
-    usual_windows        per description, when nobody says how many …
-    usual_share          … and the share of the best score that further ones must reach then
     takes_examples       whether states may be shown by examples
-    level                "state" where all descriptions of a state share a window
     """
 
     name: ClassVar[str]
     smoothing_in: ClassVar[str] = ""
-    gives_alternatives: ClassVar[bool] = False
-    lists_occurrences: ClassVar[bool] = False
     takes_examples: ClassVar[bool] = False
-    usual_windows: ClassVar[int] = 1
-    usual_share: ClassVar[float | None] = None
     scale_floor: ClassVar[float] = plain.SCALE_FLOOR
 
     @property
@@ -139,23 +129,18 @@ class Readout(ABC):
         """Return the share of its state's mean in each query; see ``query_directions``."""
         return 0.0
 
-    @property
-    def level(self) -> str:
-        return "description"
-
     def settings(self) -> dict[str, Any]:
         """Return its fields as plain values: what a timeline says of how it was made."""
         return asdict(self)
 
-    def timeline(
-        self, view: View, *, top: int | None = None, diagnostics: bool = False, hints: bool = False
-    ) -> Timeline:
-        """Return everything it knows of one history; top None: as many windows as suit it."""
-        return view_timeline(self, view, top, diagnostics, hints)
+    def timeline(self, view: View, *, diagnostics: bool = False, hints: bool = False) -> Timeline:
+        """Return everything it knows of one history."""
+        return view_timeline(self, view, diagnostics, hints)
 
     @abstractmethod
     def find_one(self, view: View) -> Answers:
-        """Return the window of each description, from what the view has computed."""
+        """Return the window of each description, or all occurrences of states, from what the view
+        has computed."""
 
     def find(self, batch: HistoryBatch) -> Answers:
         """Return the windows of a whole batch; readouts with a kernel make it one call."""
@@ -170,18 +155,9 @@ class Readout(ABC):
         """Return positions that no window crosses."""
         return history.run_offsets
 
-    def alternatives(
-        self, view: View, answers: Answers, count: int, least: Floats | None = None
-    ) -> Further:
-        """Return further windows of each description, none overlapping, best first.
-
-        least   score of each description that a window must reach; None: any will do
-        """
-        return [()] * len(answers.start)
-
-    def holds(self, view: View, description: int, window: ScoredWindow) -> bool:
-        """Return whether a further window holds as well as the answer, not instead of it."""
-        return self.lists_occurrences
+    def confidences(self, view: View, answers: Answers) -> Floats | None:
+        """Return how far to trust each answer, 0 … 1; None where the readout does not tell."""
+        return None
 
     def notes(self, history: History) -> tuple[Note, ...]:
         """Return what a reader should know of its answer for this history."""
@@ -191,8 +167,8 @@ class Readout(ABC):
         """Return what a reader should know of the part that named frames have in its answer."""
         return ()
 
-    def hints(self, view: View, answers: Answers, further: Further) -> tuple[Note, ...]:
-        """Return what else may be worth a look, given the windows of each description."""
+    def hints(self, view: View, answers: Answers) -> tuple[Note, ...]:
+        """Return what else may be worth a look, given what was found."""
         return ()
 
 

@@ -9,7 +9,7 @@ neither the order of enumeration nor the order of summation can change the answe
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -19,9 +19,7 @@ from numpy.typing import NDArray
 from dejacue.records.arrays import Floats, Ints
 
 TIE = 1e-9
-Part = tuple[int, int, int]  # of a row: its number, first position and end (exclusive)
 ScoredWindow = tuple[int, int, float]  # first and last position, score
-Further = Sequence[Sequence[ScoredWindow]]  # windows beside the best one of each row
 
 # what a window's sum is divided by, from its number of (observed) frames
 NORMS: dict[str, Callable[[NDArray[Any]], Floats]] = {
@@ -105,58 +103,6 @@ def bridged_windows(frames: Ints, lengths: Sequence[int]) -> tuple[Ints, Ints]:
         starts.append(ok)
         ends.append(last[ok])
     return np.concatenate(starts), np.concatenate(ends)
-
-
-def disjoint(
-    bounds: Sequence[int],
-    chosen: Sequence[tuple[int, int]],
-    count: int,
-    best_of: Callable[[list[Part]], Iterable[ScoredWindow | None]],
-    least: Sequence[float] | None = None,
-) -> list[list[ScoredWindow]]:
-    """Return up to ``count`` windows of each row, best first: each overlaps none before it.
-
-    bounds    where stretches begin, and the end: no window crosses one
-    chosen    first and last position of the best window of each row
-    best_of   parts → the best window of each, or None
-    least     score of each row that a window must reach; None: any will do
-    """
-    taken: list[list[ScoredWindow]] = [[] for _ in chosen]
-    searched: list[list[tuple[ScoredWindow, Part]]] = [[] for _ in chosen]
-    new: list[Part] = []  # parts that are not searched yet
-    for row, (start, end) in enumerate(chosen):
-        for first, last in pairwise(bounds):
-            if first <= start and end < last:
-                _cut_out(start, end, (row, first, last), new)
-            else:
-                new.append((row, first, last))
-    rows: Iterable[int] = range(len(chosen))
-    for _ in range(count):
-        for part, window in zip(new, best_of(new) if new else (), strict=True):
-            if window is not None:
-                searched[part[0]].append((window, part))
-        open_rows, rows, new = rows, [], []
-        for row in open_rows:
-            top = max([pair[0][2] for pair in searched[row]], default=-np.inf)
-            if top > -np.inf and (least is None or top >= least[row]):
-                threshold = tie_threshold(top)
-                best = min(pair for pair in searched[row] if pair[0][2] >= threshold)
-                searched[row].remove(best)
-                taken[row].append(best[0])
-                _cut_out(best[0][0], best[0][1], best[1], new)
-                rows.append(row)
-        if not rows:
-            break
-    return taken
-
-
-def _cut_out(start: int, end: int, part: Part, rest: list[Part]) -> None:
-    """Add to the rest what is left of a part before and after the window start … end."""
-    row, first, last = part
-    if first < start:
-        rest.append((row, first, start))
-    if end + 1 < last:
-        rest.append((row, end + 1, last))
 
 
 def run_prefix(values: Floats, run_offsets: Ints) -> Floats:

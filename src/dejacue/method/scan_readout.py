@@ -13,7 +13,6 @@ from typing import ClassVar
 import numpy as np
 
 from dejacue.errors import InputError, unknown
-from dejacue.method import durations as d
 from dejacue.method import scan as s
 from dejacue.method.kernel import Answers, LengthSchedule
 from dejacue.method.readout import (
@@ -23,7 +22,6 @@ from dejacue.method.readout import (
     View,
     check_width,
 )
-from dejacue.method.scan import ScoredWindow
 from dejacue.records import History
 from dejacue.records.arrays import Floats, Ints, frozen
 
@@ -57,7 +55,6 @@ class Scan(ScheduledReadout):
     runs: str = "strict"
     smoothing: int = PUBLISHED_WIDTH
     name: ClassVar[str] = "scan"
-    gives_alternatives: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -111,34 +108,3 @@ class Scan(ScheduledReadout):
         starts, ends = s.bridged_windows(frames, lengths)
         whole = np.array([0, len(frames)], dtype=np.int64)
         return starts, ends, s.score_windows(responses, whole, starts, ends, self.norm)
-
-    def alternatives(
-        self, view: View, answers: Answers, count: int, least: Floats | None = None
-    ) -> list[list[ScoredWindow]]:
-        return s.disjoint(
-            self.bounds(view.history).tolist(),
-            list(zip(answers.start.tolist(), answers.end.tolist(), strict=True)),
-            count,
-            lambda parts: [self._best_of(view, *part) for part in parts],
-        )
-
-    def _best_of(self, view: View, query: int, first: int, last: int) -> ScoredWindow | None:
-        """Return the best window inside a part of the history, with the lengths of the whole."""
-        responses = view.respond(self.smoothing)[0][query : query + 1, first:last]
-        lengths = self.lengths(view.history)
-        if self.runs == "bridged":
-            starts, ends, scores = self._bridged(
-                responses, view.history.frames[first:last], lengths
-            )
-            if not len(starts):
-                return None
-            best = int(s.select(starts, ends, scores)[0])
-            start, end, score = starts[best], ends[best], scores[0, best]
-        else:
-            fitting = d.fitting(lengths, last - first)
-            if not fitting:
-                return None
-            offsets = np.array([0, last - first], dtype=np.int64)
-            windows = view.engine.scan(responses, offsets, schedule_of([fitting], self.norm))
-            start, end, score = (column[0] for column in windows)
-        return first + int(start), first + int(end), float(score)

@@ -16,9 +16,9 @@ from itertools import pairwise
 import numpy as np
 
 from dejacue.errors import InputError
-from dejacue.method.contrast import Contrast
 from dejacue.method.kernel import engine
 from dejacue.method.state_readout import AUTO, is_count, is_number
+from dejacue.method.timeline import Reading
 from dejacue.records import History, Window
 from dejacue.records.arrays import Floats, Ints, frozen
 
@@ -58,7 +58,7 @@ def segments(
 def _segments(
     history: History, count: int | None, penalty: float, bridge: int | str
 ) -> tuple[Window, ...]:
-    cuts, rows = Contrast(bridge=bridge).bounds(history), reduced(history)
+    cuts, rows = Reading(bridge=bridge).bounds(history), reduced(history)
     if count is None:
         edges = partition(rows, cuts, penalty * noise(rows, cuts) * math.log(len(rows) + 1))
     else:

@@ -1,4 +1,4 @@
-"""StateReadout, the base of contrast and joint: evidence of states.
+"""StateReadout, the base of timeline and contrast: evidence of states.
 
 It has what the published evidence lacks for everyday use: every description may lean towards its
 state's mean direction, so that paraphrases agree; an object that is missing for a moment does not
@@ -17,32 +17,42 @@ import numpy as np
 
 from dejacue.errors import InputError
 from dejacue.method import states
+from dejacue.method.filling import Filling
 from dejacue.method.kernel import Answers, EvidenceTables, Ragged
 from dejacue.method.known_frames import (
     HALF,
     KnownFrames,
+    is_noise,
     known_frames_of,
     membership,
     membership_by_time,
 )
 from dejacue.method.readout import HistoryBatch, Readout, View
-from dejacue.method.scan import ScoredWindow
-from dejacue.records import Evidence, History, Note
+from dejacue.records import Evidence, History, Note, Vocabulary
 from dejacue.records.arrays import Floats, Ints
 
 FRAMES_WITHOUT_TIMES = 4.0  # 0.8 s at the 5 frames a second of VOST
 SMOOTHING_S = 0.8
 AUTO = "auto"
 WITHOUT_PIXELS = Note("the same windows come out without looking at pixels", "information")
+NOISE = Note(
+    "these frames change as noise does, and no look lasts; a state of which no frame is named is "
+    "found by chance",
+    "doubtful",
+)
 
 
 @dataclass(frozen=True, eq=False)
 class Known:
-    """Facts about a history: frames that were named, the membership f, the evidence of words."""
+    """Facts about a history: frames that were named, the membership f, the evidence of words.
+
+    blind   whether only the places of the named frames count, not what they look like
+    """
 
     facts: KnownFrames
     f: Floats  # (S, N)
     evidence: Floats | None  # (S, N); None without words
+    blind: bool = False
 
 
 @dataclass(frozen=True)
@@ -61,7 +71,6 @@ class StateReadout(Readout):
     width: float | None = None
     bridge: int | str = AUTO
     smoothing_in: ClassVar[str] = "smoothing_s=0.8"
-    gives_alternatives: ClassVar[bool] = True
     takes_examples: ClassVar[bool] = True
     scale_floor: ClassVar[float] = states.MIN_SCALE
 
@@ -87,10 +96,6 @@ class StateReadout(Readout):
     @property
     def query_pooling(self) -> float:
         return self.pooling
-
-    @property
-    def level(self) -> str:
-        return "state" if self.pooling == 1 else "description"
 
     @abstractmethod
     def compute(self, batch: HistoryBatch, tables: Ragged, out: EvidenceTables | None) -> Answers:
@@ -125,7 +130,7 @@ class StateReadout(Readout):
         facts = known_frames_of(view.history, view.vocabulary, len(smoothing[1]) // 2)
         evidence = None
         if view.query_directions.queries.shape[1]:
-            evidence = self.words_seen(view).responses[0]
+            evidence = self.words_seen(view).responses[0][: facts.states]
         f = membership(view, facts, evidence, smoothing)
         return Known(facts, f, evidence)
 
@@ -135,14 +140,22 @@ class StateReadout(Readout):
         if known is None or not len(known.facts.looked) or view.history.still:
             return ()
         by_time = membership_by_time(view.history, known.facts)
-        blind = self.find_known(view, Known(known.facts, by_time, None))
+        blind = self.find_known(view, Known(known.facts, by_time, None, blind=True))
         seen = self.find_one(view)
-        tables = [np.stack([a.start, a.end], axis=1) for a in (blind, seen)]
-        for table, answers in zip(tables, (blind, seen), strict=True):
-            if answers.absent is not None:
-                table[answers.absent] = -1
-        same = np.array_equal(tables[0], tables[1])
+        same = all(
+            np.array_equal(getattr(blind, name), getattr(seen, name))
+            for name in ("state", "start", "end")
+        )
         return (WITHOUT_PIXELS,) if same else ()
+
+    def hints(self, view: View, answers: Answers) -> tuple[Note, ...]:
+        """Say so where words, or examples from elsewhere, are asked about rows of noise."""
+        return (NOISE,) if not all(self.named_states(view)) and is_noise(view.history) else ()
+
+    def named_states(self, view: View) -> list[bool]:
+        """Return one flag per state: has a person named a frame of it?"""
+        known = self.known(view)
+        return [False] * len(view.vocabulary.states) if known is None else known.facts.named_states
 
     def words_seen(self, view: View) -> EvidenceTables:
         """Return the evidence of words; it is cached with the history, for the next example."""
@@ -151,18 +164,6 @@ class StateReadout(Readout):
         if known is None or known[0] != key:
             known = view.history.derived["words seen"] = (key, self.seen(view)[1])
         return known[1]
-
-    def answers(
-        self, view: View, windows: Sequence[ScoredWindow | None], absent: Sequence[bool] = ()
-    ) -> Answers:
-        """Return one row per description; a state without window is absent, at the first frame."""
-        rows = view.vocabulary.labels
-        columns = zip(*(window or (0, 0, 0.0) for window in windows), strict=True)
-        start, end, score = (np.array(column)[rows] for column in columns)
-        is_absent = np.array(absent or [window is None for window in windows])[rows]
-        calibration = np.full(len(rows), HALF), np.ones(len(rows))
-        flags = is_absent if is_absent.any() else None
-        return Answers.at(view.history.frames, start, end, score, *calibration, flags)
 
     def seen(self, view: View) -> tuple[Answers, EvidenceTables]:
         """Return windows and the evidence tables behind them, computed once."""
@@ -179,12 +180,8 @@ class StateReadout(Readout):
         directions = batch.directions[batch.distinct]
         smoothing = [self.smoothing_of(history) for history in batch.histories]
         cuts, weights = [cuts for cuts, _ in smoothing], [weights for _, weights in smoothing]
-        if self.pooling != 1:
-            queries = [table.queries for table in directions]
-            return Ragged(batch.histories, queries, cuts, None, weights)
-        labels = [vocabulary.labels for vocabulary in batch.vocabularies[batch.distinct]]
-        queries = [table.states for table in directions]
-        return Ragged(batch.histories, queries, cuts, labels, weights)
+        queries = [table.states if self.pooling == 1 else table.queries for table in directions]
+        return Ragged(batch.histories, queries, cuts, weights)
 
     def bounds(self, history: History) -> Ints:
         return self.smoothing_of(history)[0]
@@ -214,19 +211,26 @@ class StateReadout(Readout):
         known = self.known(view)
         if known is not None:
             return self._evidence_of(view, known)
-        answers, tables = self.seen(view)
-        cosines, responses = tables.cosines[0], tables.responses[0]
-        if self.pooling == 1:
-            cosines, responses = cosines[view.vocabulary.labels], responses[view.vocabulary.labels]
-        assert answers.centre is not None
-        assert answers.scale is not None
-        for array in (cosines, answers.centre, answers.scale, responses):
-            array.setflags(write=False)  # Evidence makes a view of what can be written to
-        frames = view.history.frames
-        return Evidence(cosines, answers.centre, answers.scale, responses, frames, zero="mean")
+        tables, rows = self.seen(view)[1], view.vocabulary.labels
+        if self.pooling != 1:
+            rows = np.arange(len(rows))
+        return Evidence(
+            tables.cosines[0][rows],
+            tables.centre[rows],
+            tables.scale[rows],
+            tables.responses[0][rows],
+            view.history.frames,
+            "mean",
+            self.labels(view),
+        )
+
+    def labels(self, view: View) -> Ints | None:
+        """Return (N,) the number of the state of each frame, −1 for none of them; None where the
+        readout gives windows alone."""
+        return None
 
     def _evidence_of(self, view: View, known: Known) -> Evidence:
-        """Return f less one half: what is above 0 is in the state."""
+        """Return what the readout sums beside known frames: above 0, a frame is in the state."""
         rows, history = view.vocabulary.labels, view.history
         cosines = np.zeros((len(rows), len(history)), np.float32)
         if known.evidence is not None:
@@ -235,10 +239,15 @@ class StateReadout(Readout):
             cosines,
             np.full(len(rows), HALF),
             np.ones(len(rows)),
-            (known.f - HALF)[rows],
+            self.rows_of_known(view, known)[rows],
             history.frames,
-            zero="half",
+            "half",
+            self.labels(view),
         )
+
+    def rows_of_known(self, view: View, known: Known) -> Floats:
+        """Return (S, N) f less one half."""
+        return known.f - HALF
 
     def notes(self, history: History) -> tuple[Note, ...]:
         in_seconds = self.width is None and self.smoothing_s != SMOOTHING_S
@@ -251,6 +260,38 @@ class StateReadout(Readout):
                 ),
             )
         return ()
+
+
+Occurrence = tuple[int, int, int, float]  # number of the state, first and last position, score
+
+
+def occurrences(
+    history: History,
+    rows: Sequence[Occurrence],
+    facts: KnownFrames | None = None,
+    filling: Filling | None = None,
+) -> Answers:
+    """Return occurrences of one history as columns; with a filling, rows count its places."""
+    state, start, end = np.array([row[:3] for row in rows], np.int64).reshape(-1, 3).T
+    score, places = np.array([row[3] for row in rows]), (start, end)
+    if filling is not None:
+        start, end = filling.positions(start, end)
+    answers = Answers.at(history.frames, start, end, score)
+    answers.subject, answers.state = np.zeros(len(rows), np.int64), state
+    if filling is not None:
+        answers.first_place, answers.last_place = places
+    if facts is not None:
+        windows = zip(state.tolist(), start.tolist(), end.tolist(), strict=True)
+        answers.confirmed = np.array([facts.shows(s, (a, b)) for s, a, b in windows], np.int64)
+    return answers
+
+
+def of_states(answers: Answers, vocabularies: Sequence[Vocabulary]) -> Answers:
+    """Return answers that are one for each state, in order, of these vocabularies as such."""
+    counts = [len(vocabulary.states) for vocabulary in vocabularies]
+    answers.subject = np.repeat(np.arange(len(counts)), counts)
+    answers.state = np.concatenate([np.arange(count) for count in counts])
+    return answers
 
 
 def is_number(value: Any, least: float = 0.0, most: float = np.inf) -> bool:

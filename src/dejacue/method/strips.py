@@ -208,17 +208,19 @@ def marked(
     marks: Mapping[str | None, Any],
     *,
     new_states: Collection[str] = (),
+    exhaustive: bool = False,
 ) -> Vocabulary:
     """Return the vocabulary with what a person marked on a strip of this history.
 
-    vocabulary   None: marks name its states, at least two; they have no words
+    vocabulary   None: marks name its states; they have no words
     marks   state → (first, last) picture, or several; pictures count from 0, both included. The
             state None (or "none") is none of the states. Pictures that are not marked keep what
             is known of them; else they show none of the states, except where every frame shows a
-            state (``covers``): then they stay unknown.
+            state (``exhaustive``): then they stay unknown.
             At a border, if only its state is marked, they show what comes after it; where a
             state is looked for that was not marked before, they stay unknown.
     new_states   that the vocabulary gets, without words, where they are marked
+    exhaustive   of a vocabulary that marks make: whether every frame shows one of the states
 
     Where marks contradict earlier ones, the later ones hold.
     """
@@ -234,7 +236,7 @@ def marked(
     }
     states = {**known_states, **dict.fromkeys(new, ())}
     if vocabulary is None:
-        vocabulary = Vocabulary(states, examples=[*new.values()])
+        vocabulary = Vocabulary(states, examples=[*new.values()], exhaustive=exhaustive)
     elif new:
         examples = (*vocabulary.examples, *new.values())
         vocabulary = replace(vocabulary, states=states, examples=examples)
@@ -255,11 +257,11 @@ def marked(
 
 
 def marked_states(marks: Mapping[str | None, Any]) -> list[str]:
-    """Return the states that marks name; refuse fewer than two."""
+    """Return the states that marks name; refuse marks that name none."""
     states = [state for state in marks if state is not None and state != NONE]
-    if len(states) < 2:
-        problem = f"marks name {counted(len(states), 'state')}"
-        remedy = "mark pictures of at least two, or give a vocabulary"
+    if not states:
+        problem = "marks name no state"
+        remedy = "mark pictures of a state, or give a vocabulary"
         raise InputError(problem, field="marks", value=states, remedy=remedy)
     return states
 
@@ -353,7 +355,7 @@ def _unmarked(vocabulary: Vocabulary, strip: Strip, marked: set[int]) -> int:
         beyond = int(known[np.searchsorted(strip.history.frames, border.outside)])
         if beyond >= 0 and beyond not in marked:
             return beyond
-    return -1 if vocabulary.covers == "all" else none
+    return -1 if vocabulary.exhaustive else none
 
 
 def _spans(state: str, spans: Any, count: int) -> list[tuple[int, int]]:

@@ -1,10 +1,10 @@
 """Teachers: other videos, in which a person has confirmed when states hold.
 
 In each teacher, a state differs from its siblings by the mean of its confirmed frames less the mean
-of theirs, at unit length; which object it is, light and background cancel out. The mean over the
-teachers is the state's direction. It is used alone, or beside words, weighed by what each has
-earned: how well words, and the directions of the other teachers, tell the confirmed frames of a
-teacher apart.
+of theirs, at unit length; which object it is, light and background cancel out. A single state is
+compared with the frames in which the teacher is in none. The mean over the teachers is the state's
+direction. It is used alone, or beside words, weighed by what each has earned: how well words, and
+the directions of the other teachers, tell the confirmed frames of a teacher apart.
 
     earned = (1/2 + Σ over n teachers of (2 AUC − 1)) / (n + 1)      1/2: nothing is known yet
 
@@ -79,7 +79,8 @@ class Lesson:
 
     @classmethod
     def of(cls, teacher: Confirmed, states: Sequence[str]) -> Lesson:
-        """Return what a teacher shows of these states; refuse one that has not two of them."""
+        """Return what a teacher shows of these states; refuse one that has not two of them, or not
+        the only one."""
         history, name = teacher.history, shortened(teacher.history.id)
         inside: dict[str, Flags] = {}
         for state, windows in teacher.confirmed.items():
@@ -88,6 +89,9 @@ class Lesson:
                 rows |= (history.frames >= window.start) & (history.frames <= window.end)
             if rows.any():
                 inside[state] = rows
+        labels = getattr(teacher, "labels", ())  # of a finding, which may know other states
+        if list(inside) == list(states) and len(states) == 1 and {*labels} <= {*states, None}:
+            return cls._alone(history, states[0], inside[states[0]], labels)
         if len(inside) < 2:
             problem = f"has {counted(len(inside), 'state')} with confirmed frames"
             remedy = "a teacher shows how states differ: name frames of two or more in it"
@@ -116,6 +120,25 @@ class Lesson:
                 )
             differences[state] = residual / length
         return cls(history, frames, common, differences)
+
+    @classmethod
+    def _alone(
+        cls, history: History, state: str, inside: Flags, labels: Sequence[str | None]
+    ) -> Lesson:
+        """Return what a teacher shows of a single state; labels, where they are known, also tell
+        the occurrences that nobody has confirmed."""
+        outside = ~inside
+        if len(labels):
+            outside &= [label is None for label in labels]
+        frames = unit_rows(history.features)
+        if outside.any():
+            residual = frames[inside].mean(axis=0) - frames[outside].mean(axis=0)
+            if (length := float(np.linalg.norm(residual))) > FALLBACK_BELOW:
+                return cls(history, frames, {state: inside}, {state: residual / length})
+        name = shortened(history.id)
+        problem = f'teacher {name} does not show what it looks like when it is not "{state}"'
+        remedy = "give one that has frames of none of the states, or name another state"
+        raise InputError(problem, field="like", value=name, remedy=remedy)
 
     def span(self, state: str) -> str:
         """Return the first and the last confirmed frame of a state: 120-180."""
@@ -167,7 +190,8 @@ def taught(vocabulary: Vocabulary | None, like: Confirmed | Iterable[Confirmed])
     if vocabulary.features is not None:
         dimension = vocabulary.features.shape[1]
         _check_same_space(first, vocabulary.encoder, dimension, "the vocabulary")
-    weight = 1.0 if vocabulary.features is None else _weight(vocabulary, lessons)
+    by_words = vocabulary.features is not None and len(states) > 1
+    weight = _weight(vocabulary, lessons) if by_words else 1.0
     ids = {lesson.history.id for lesson in lessons}  # what they said before is replaced
     before = [e for e in vocabulary.examples if e.name.rpartition("@")[0] not in ids]
     return replace(vocabulary, examples=(*before, *_examples(lessons, weight)))

@@ -175,13 +175,15 @@ class _Seen:
 
     def __init__(self, history: History, rows: _Rows) -> None:
         words = rows.words
-        alone = analyse(history, words, readout=Contrast(pooling=0), top=1)
-        together = analyse(history, words, top=1)
+        alone = analyse(history, words, readout=Contrast(pooling=0))
+        together = analyse(history, words, readout=Contrast())
         firsts = [int(members[0]) for members in rows.of_state]
         assert alone.evidence is not None
         assert together.evidence is not None
-        self.alone = [interval.window for interval in alone]
-        self.windows = [interval.window for interval in together]
+        windows = {(row.state, row.description): row.window for row in alone}
+        pairs = zip(words.state_names, words.descriptions, strict=True)
+        self.alone = [windows[pair] for pair in pairs]
+        self.windows = [together[state][0].window for state in words.states]
         self.state_evidence = together.evidence.responses[firsts]
         # not at unit length: that of a difference of rows is the difference of theirs
         scale = alone.evidence.scale * rows.residual_norms
@@ -198,7 +200,7 @@ class _Seen:
         directions = Vocabulary(states, np.stack([rows.direction_without(q) for q in left]))
         readout = Contrast(pooling=0)
         timeline = locate(history, directions, coordinates="absolute", readout=readout)
-        return {q: interval.window for q, interval in zip(left, timeline, strict=True)}
+        return {q: timeline[str(q)][0].window for q in left}
 
 
 def _norms(rows: Floats) -> Floats:

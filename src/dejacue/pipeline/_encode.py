@@ -308,9 +308,9 @@ def _with_pictures(
 def with_interval_pictures(
     pictures: Pictures, observed: Observed, history: History, timeline: Timeline
 ) -> Pictures:
-    """Add a picture from the middle of each interval that is claimed and has none."""
+    """Add a picture from the middle of each interval that has none."""
     rows: list[int] = []
-    for window in dict.fromkeys(interval.window for interval in timeline.claimed):
+    for window in dict.fromkeys(interval.window for interval in timeline):
         pictured = (*pictures.thumbnails, *history.frames[rows].tolist())
         if len(rows) < MAX_INTERVAL_PICTURES and not any(frame in window for frame in pictured):
             first, last = history.rows_of(window)

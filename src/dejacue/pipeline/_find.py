@@ -80,6 +80,7 @@ def find(
     *,
     examples: Examples | None = None,
     changes: Sequence[int | str] = (),
+    exhaustive: bool = False,
     like: Like | Sequence[Like] = (),
     masks: MaskSource | None = None,
     objects: Objects = None,
@@ -106,10 +107,9 @@ def find(
     tracker: Tracker | str | None = None,
     tracker_options: TrackerOptions | None = None,
     detector: Detector | str | None = None,
-    readout: str | Readout = "contrast",
+    readout: str | Readout = "timeline",
     coordinates: str | Coordinates | None = None,
     smoothing: int | None = None,
-    top: int | None = None,
     diagnostics: bool = False,
     kernel: str = "auto",
     folder: StrPath | None = None,
@@ -123,6 +123,8 @@ def find(
     vocabulary    a path, {state: descriptions}, or a Vocabulary; None: examples or like alone
     examples      states that are shown: {state: frames of the file, "4.5s", "cup.jpg", …}; the
                   state "none" is none of them. changes: frames at which one state ends
+    exhaustive    every frame shows one of the states; otherwise, beside examples, some may show
+                  none of them
     like          findings of other videos, or their folders, in which you confirmed when these
                   states hold: they teach what to look for (docs/teaching.md)
     masks         of the object: a path, or {frame: {object: mask}} as SAM 2 gives them; kind and
@@ -138,9 +140,9 @@ def find(
     start … stream   which frames are used, as open_video takes them; with neither stride nor fps,
                   all or, of a slow encoder, about four a second (docs/video.md)
     encoder       a name or an Encoder (siglip2; with a history: the one that it was made with)
-    readout       contrast, joint (every occurrence), published (the paper), …, or a readout object
-    smoothing     of readouts other than contrast and joint, an odd number of frames
-    top           windows per description (None: as many as suit the readout)
+    readout       timeline (every occurrence), contrast (one window a state), published (the
+                  paper), …, or a readout object
+    smoothing     of readouts other than timeline and contrast, an odd number of frames
     kernel        that reads: auto, avx2, baseline or numpy
     folder        where the finding, histories, masks, pictures and unfinished work are kept and
                   reused; None: nothing is written
@@ -202,8 +204,8 @@ def _search(parameters: Mapping[str, Any]) -> Search:
         p.vocabulary,
         job,
         cast(ReadOptions, {name: getattr(p, name) for name in ReadOptions.__annotations__}),
-        MoreExamples(p.examples, tuple(p.changes), teachers)
-        if p.examples or p.changes or teachers
+        MoreExamples(p.examples, tuple(p.changes), teachers, p.exhaustive)
+        if p.examples or p.changes or teachers or p.exhaustive
         else None,
         p.folder,
         p.pictures,
@@ -254,14 +256,18 @@ class Search:
         """Return the finding with marks, which name the states where there are none yet."""
         if finding.timeline is not None:
             return finding.mark(strip, marks)
-        vocabulary = with_marks(finding.history, None, strip, marks)
+        exhaustive = self.examples is not None and self.examples.exhaustive
+        vocabulary = with_marks(finding.history, None, strip, marks, exhaustive=exhaustive)
         return finding.with_words(vocabulary, **self.readout_options)
 
     @property
     def unnamed(self) -> bool:
         """Return whether the states are still to be named on a strip."""
-        saved = None if self.saved is None else self.saved.vocabulary
-        return self.marking and (saved, self.vocabulary, self.examples) == (None, None, None)
+        if not self.marking or self.vocabulary is not None:
+            return False
+        if self.saved is not None and self.saved.vocabulary is not None:
+            return False
+        return self.examples is None or not self.examples.shows_states
 
     def _of_saved(self, saved: Finding) -> Finding:
         job, source = self.job, self.source

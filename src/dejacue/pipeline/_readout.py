@@ -34,14 +34,21 @@ VocabularySource = Vocabulary | Mapping[str, Any] | Sequence[str] | StrPath
 
 @dataclass(frozen=True, eq=False)
 class MoreExamples:
-    """Examples and changes that are given beside a vocabulary, in frames of the file; and teachers,
-    other findings that show its states."""
+    """Examples and changes that are given beside a vocabulary, in frames of the file; teachers,
+    other findings that show its states; and whether every frame shows one of them."""
 
     examples: Examples | None = None
     changes: Sequence[int | str] = ()
     like: Sequence[Confirmed] = ()
+    exhaustive: bool = False
+
+    @property
+    def shows_states(self) -> bool:
+        return bool(self.examples or self.changes or self.like)
 
     def added_to(self, vocabulary: Vocabulary) -> Vocabulary:
+        if self.exhaustive:
+            vocabulary = replace(vocabulary, exhaustive=True)
         if not self.examples and not self.changes:
             return vocabulary
         bare = Vocabulary(vocabulary.states, examples=vocabulary.examples)
@@ -58,15 +65,14 @@ class MoreExamples:
             return self.added_to(taught(None, self.like))
         examples = self.examples or {}
         states = [state for state in examples if state not in (None, NONE)]
-        if len(states) < 2:
-            problem = (
-                "give a vocabulary, examples of at least two states, or a finding to learn from"
-            )
+        if not states:
+            problem = "give a vocabulary, examples of a state, or a finding to learn from"
             raise InputError(problem, field="vocabulary")
         vocabulary = Vocabulary(
             dict.fromkeys(states, ()),
             examples=examples_of(examples),
             changes=examples_of({None: tuple(self.changes)}),
+            exhaustive=self.exhaustive,
         )
         return by_file(vocabulary)
 
@@ -151,6 +157,8 @@ class LoadedVocabulary:
             warnings: tuple[Note, ...] = ()
             if not vocabulary.spoken or not encoder.has_text:
                 problem = "not every state has words"
+                if all(vocabulary.states.values()):
+                    problem = "words of one state have nothing to differ from"
                 if not encoder.has_text:
                     problem = f"{encoder.name} has no words"
                 if any(vocabulary.states.values()):

@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, Any, Unpack, overload
 import numpy as np
 
 from dejacue.errors import InputError, StrPath, shortened, unknown
-from dejacue.method.contrast import Contrast
 from dejacue.method.plan import READOUTS, Plan, ReadOptions, readout_from
 from dejacue.method.questions import Question, next_question
 from dejacue.method.readout import Readout
 from dejacue.method.segmentation import segments
+from dejacue.method.state_readout import StateReadout
 from dejacue.method.strips import Border, Strip, marked, open_borders, strip_of
 from dejacue.method.teaching import Confirmed, as_teachers
 from dejacue.pipeline._readout import (
@@ -33,6 +33,7 @@ from dejacue.pipeline.by_name import OBJECTS_PICTURE, read_search
 from dejacue.pipeline.job import EncoderOptions
 from dejacue.records import History, Interval, Note, Timeline, Vocabulary, Window
 from dejacue.records.note import in_order
+from dejacue.records.reference import References
 from dejacue.sources.atomic import write_bytes, write_text
 from dejacue.sources.encoders import UNKNOWN_WORDS, Encoder, HasOrigin, encoder_name
 from dejacue.sources.findings import (
@@ -49,7 +50,6 @@ if TYPE_CHECKING:
     from dejacue.report.exports import Export
 
 TAUGHT_BY = "taught by "
-References = Mapping[str, Sequence[Window]]  # state → its true windows, in frames of the file
 Like = Confirmed | StrPath  # a Finding or a Teacher, or where a finding was written
 
 
@@ -57,8 +57,8 @@ Like = Confirmed | StrPath  # a Finding or a Teacher, or where a finding was wri
 class Finding:
     """The intervals of one object, and all that is needed to show them or to look for other states.
 
-    ``finding["filled"]`` lists the intervals of a state, best first; iteration gives those of all
-    states.
+    ``finding["filled"]`` lists the occurrences of a state in time, and ``finding.best("filled")``
+    is the one to take if only one is wanted; iteration gives those of all states in time.
 
     timeline     the intervals, with the evidence behind them; its notes include the warnings
     thumbnails   frame → JPEG of the frame with the object outlined; crops: of the object alone
@@ -117,8 +117,17 @@ class Finding:
         """Return the intervals as a pandas or polars data frame, a row each."""
         return self.timeline.to_dataframe(library)
 
+    def best(self, state: str) -> Interval | None:
+        """Return the occurrence of a state to take if only one is wanted; None: there is none."""
+        return self.timeline.best(state)
+
+    @property
+    def labels(self) -> list[str | None]:
+        """Return the state of every frame of the history; None for none of them."""
+        return self.timeline.labels
+
     def at(self, time_s: float | None = None, *, frame: int | None = None) -> str | None:
-        """Return the state at a second, or at a frame; None where none is claimed."""
+        """Return the state at a second, or at a frame; None where none holds."""
         return self.timeline.at(time_s, frame=frame)
 
     def with_words(
@@ -136,7 +145,7 @@ class Finding:
         encoder           for words; default: the one that the history was made with
         name              of the history, for error messages
         examples          beside the words
-        readout_options   readout, coordinates, top, …: those of ``find``, with its defaults
+        readout_options   readout, coordinates, …: those of ``find``, with its defaults
         """
         Plan.of(**readout_options)  # refuses what does not fit
         options = encoder_options or EncoderOptions(templates=self.made.prompts)
@@ -173,8 +182,7 @@ class Finding:
 
     def _read_again(self, vocabulary: Vocabulary) -> Finding:
         """Return the finding with other examples, by the same readout."""
-        top = self.timeline.settings.get("top")
-        return replace(self, vocabulary=vocabulary).with_words(readout=self.readout, top=top)
+        return replace(self, vocabulary=vocabulary).with_words(readout=self.readout)
 
     def strip(self, count: int = 12, *, border: Border | tuple[str, str] | None = None) -> Strip:
         """Return frames side by side, evenly spread over what is visible, to be marked.
@@ -203,7 +211,7 @@ class Finding:
 
         Pictures count from 0, first and last included; several stretches of a state are a list.
         All frames between them are facts. Pictures that are not marked keep what is known of them;
-        else they show none of the states or, where the vocabulary covers all frames, stay unknown;
+        else they show none of the states or, where the vocabulary is exhaustive, stay unknown;
         at a border where its state alone is marked, they show what follows it. Later marks replace
         earlier ones.
         """
@@ -219,10 +227,10 @@ class Finding:
         return video if video is not None and numbered and os.path.exists(video) else None
 
     def next_question(self, count: int = 1) -> tuple[Question, ...]:
-        """Return the frames whose names would tell most about the rest, best first."""
+        """Return the frames whose names would tell most about the rest, the most telling first."""
         readout = self.readout
-        contrast = readout if isinstance(readout, Contrast) else None
-        return next_question(self.history, self.vocabulary, count, readout=contrast)
+        chosen = readout if isinstance(readout, StateReadout) else None
+        return next_question(self.history, self.vocabulary, count, readout=chosen)
 
     @property
     def named(self) -> dict[str | None, list[Window]]:
@@ -243,7 +251,7 @@ class Finding:
         windows: dict[str, list[Window]] = {}
         for state, named in self.named.items():
             if state is not None:
-                answers = [i.window for i in self.timeline[state] if i.kind != "alternative"]
+                answers = [interval.window for interval in self.timeline[state]]
                 holding = {w for w in answers if any(w & span for span in named)}
                 alone = {span for span in named if not any(span & w == span for w in holding)}
                 windows[state] = sorted(holding | alone)
@@ -255,9 +263,9 @@ class Finding:
 
     @property
     def readout(self) -> Readout:
-        """Return the readout it was read with; contrast, where that one takes no examples."""
+        """Return the readout it was read with; timeline, where that one takes no examples."""
         readout = readout_from(self.timeline.settings.get("readout", {}))
-        return readout if readout is not None and readout.takes_examples else READOUTS["contrast"]
+        return readout if readout is not None and readout.takes_examples else READOUTS["timeline"]
 
     @overload
     def report(self, path: None = None, *, references: References | None = None) -> str: ...

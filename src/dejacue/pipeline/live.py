@@ -17,6 +17,7 @@ from dejacue.errors import InputError, StrPath, counted
 from dejacue.method._online_labelling import Update
 from dejacue.method.coordinates import Coordinates
 from dejacue.method.live import DELAY_S, LiveReading
+from dejacue.method.plan import DEFAULT_READOUT
 from dejacue.method.readout import Readout
 from dejacue.pipeline._encode import history_warnings
 from dejacue.pipeline._readout import LoadedVocabulary, VocabularySource
@@ -55,7 +56,7 @@ class Live:
         vocabulary: VocabularySource,
         *,
         encoder: Encoder | str | None = None,
-        readout: str | Readout = "contrast",
+        readout: str | Readout = DEFAULT_READOUT,
         coordinates: str | Coordinates | None = None,
         delay_s: float = DELAY_S,
         horizon_s: float | None = None,

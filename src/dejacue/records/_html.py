@@ -31,12 +31,11 @@ _CELL = "text-align:left;vertical-align:top;padding:2px 10px 2px 0"
 
 
 class BarRow(NamedTuple):
-    """A line of a timeline: windows filled, alternatives outlined, and cells of text beside it."""
+    """A line of a timeline: its windows, and cells of text beside it."""
 
     label: str
     colour: str
     windows: Sequence[Window]
-    alternatives: Sequence[Window] = ()
     cells: Sequence[str] = ()
 
 
@@ -118,8 +117,6 @@ def bars_html(
     table: list[Sequence[str]] = []
     for row in rows:
         drawn = bars(row.windows, f'fill="{row.colour}"')
-        for window in row.alternatives:
-            drawn += bars([window], f'fill="{row.colour}" fill-opacity=".3" stroke="{row.colour}"')
         about = ", ".join(f"{w.start} to {w.end}" for w in row.windows[:20]) or "no frames"
         size = f'width="{_WIDTH}" height="{_HEIGHT}" style="max-width:none"'
         svg = f'<svg {size} role="img"><title>{about}</title>{seen}{drawn}</svg>'
@@ -147,34 +144,22 @@ def timeline_html(timeline: Timeline, history: History | None = None, skip: int 
         groups: dict[str | None, list[Interval]] = {}
         for interval in timeline[state]:
             groups.setdefault(interval.description, []).append(interval)
-        if not groups:
-            cells = [
-                timeline.without_interval,
-                *[""] * timed,
-                "",
-                "<br/>".join(map(escaped, texts)),
-            ]
-            rows.append(BarRow(state, colour, (), (), cells))
-        for text, (best, *further) in groups.items():
-            cells = [_span(best.start, best.end)]
+        for text, intervals in (groups or {None: []}).items():
+            cells = [_lines(_span(i.start, i.end) for i in intervals) or timeline.without_interval]
             if timed:
-                cells.append(_whole(clock_range(best)))
-            cells.append(f"{best.score:.2f}")
-            cells.append("<br/>".join(map(escaped, texts if text is None else (text,))))
-            for interval in further:
-                when = _span(interval.start, interval.end)
-                when += f" ({_whole(clock_range(interval))})" if interval.times_s else ""
-                cells[-1] += f"<br/>also {when}, score {interval.score:.2f}"
-            rows.append(BarRow(state, colour, [best.window], [i.window for i in further], cells))
+                cells.append(_lines(_whole(clock_range(i)) for i in intervals))
+            cells.append(_lines(_whole(i.trust or "") for i in intervals))
+            cells.append(_lines(map(escaped, texts if text is None else (text,))))
+            rows.append(BarRow(state, colour, [i.window for i in intervals], cells))
     runs, times = ([], None) if history is None else (history.runs(), history.times_s)
-    known = runs or [w for row in rows for w in (*row.windows, *row.alternatives)] or [Window(0, 0)]
+    known = runs or [w for row in rows for w in row.windows] or [Window(0, 0)]
     return bars_html(
         timeline.history_id,
         rows,
         min(w.start for w in known),
         max(w.end for w in known),
         times,
-        head=("frames", *["time"] * timed, "score", "description"),
+        head=("frames", *["time"] * timed, "trust", "description"),
         observed=runs,
         notes=timeline.notes[skip:],
     )
@@ -192,6 +177,10 @@ def history_html(history: History) -> str:
 
 def _span(start: object, end: object) -> str:
     return _whole(f"{start} – {end}")
+
+
+def _lines(texts: Iterable[str]) -> str:
+    return "<br/>".join(texts)
 
 
 def _whole(text: str) -> str:

@@ -21,7 +21,7 @@ from dejacue.records.arrays import (
     frozen,
     optional_column,
 )
-from dejacue.records.interval import Window
+from dejacue.records.interval import Interval, Window
 
 MAX_FRAME = 1 << 53  # what every format counts exactly, and differences of which fit 64 bits
 SAME_LOOK = 1 - 1e-6  # cosine above which two frames look the same
@@ -33,7 +33,7 @@ MINI = "dejacue-mini@"  # how the identity of the encoder mini begins
 MEANINGLESS = "meaningless"  # in made_with: why nothing that is read from it has a meaning
 
 
-def _without_noise(seconds: NDArray[np.float64]) -> NDArray[np.float64]:
+def without_noise(seconds: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return sums of seconds without the noise of their last bits: 0.8, not 0.7999999999999999."""
     with np.errstate(over="ignore"):  # of seconds without number; they stay as they are
         decimal = np.round(seconds, 9)
@@ -173,7 +173,7 @@ class History(Derived):
         lasting = (times[first + 1] - times[first]) / apart
         if last in rows:
             lasting[rows == last] = self._median_frame_s
-        ends = _without_noise(times[rows] + lasting)
+        ends = without_noise(times[rows] + lasting)
         return frozen(np.where((apart == 1) & (rows < last), times[first + 1], ends))
 
     @cached_property
@@ -193,8 +193,15 @@ class History(Derived):
             raise InputError(problem, field="window", value=window, remedy=remedy)
         return first, last
 
-    def to_source(self, window: Window) -> Window:
-        """Return the frames of the file at both ends of a window."""
+    def to_source(self, window: Window | Interval) -> Window:
+        """Return the frames of the file at both ends of a window; an interval may say them itself.
+
+        Where frames were left out, an interval may begin or end between two that were taken.
+        """
+        if isinstance(window, Interval):
+            if window.source_start is not None:
+                return window.source
+            window = window.window
         if self.source_frames is None:
             return window
         first, last = self.rows_of(window)

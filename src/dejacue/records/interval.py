@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import operator
+from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
-from typing import Any, Literal
+from typing import Any
 
 from dejacue.errors import InputError
 
@@ -60,8 +61,8 @@ class Window:
         return f"[{self.start}, {self.end}]"
 
 
-Kind = Literal["answer", "alternative", "occurrence"]
-KINDS: tuple[Kind, ...] = ("answer", "alternative", "occurrence")
+TRUST = ("a guess", "unsure", "more likely right")
+TRUST_LEVELS = (0.34, 0.48)  # thirds of the occurrences of half A, by reproduce beyond-trust
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,8 +71,8 @@ class Diagnostics:
 
     residual_norm: float  # length of description − origin before normalisation
     fallback: bool  # the residual vanished and the plain description was used
-    centre: float  # median of the cosines; contrast, joint: mean of the smoothed ones
-    scale: float  # robust scale they were divided by; contrast, joint: standard deviation
+    centre: float  # median of the cosines; timeline, contrast: mean of the smoothed ones
+    scale: float  # robust scale they were divided by; timeline, contrast: deviation
     floor_active: bool  # the scale is its floor (1e-3; 1e-4): the response hardly varies
     run: Window  # the observed run the window lies in (bridged: all that it may cross)
     touches_run_edge: bool  # the state may go on where the object is not observed
@@ -79,17 +80,18 @@ class Diagnostics:
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """Frames in which an object is in a state.
+    """Frames in which an object is in a state: one occurrence of the state.
 
     start, end       first and last frame, both inclusive, as the history counts them
     start_s, end_s   seconds by the timestamps of the video, half-open: end_s is the instant at
                      which the last frame ends; None where the history has no times
     score            how well the frames fit; comparable within one timeline
-    rank             1 is the best of its state (or of its description, where that is given)
-    kind             "answer" is the best interval; "occurrence" holds as well as the answer;
-                     "alternative" may hold instead of it
+    confidence       how far to trust it, 0 … 1: it ranks intervals and is no probability; None
+                     where the readout does not tell
+    confirmed        whether a person has named a frame of it as one of this state
     description      the one sentence that it answers, for readouts that answer each sentence
-    source_start, source_end   frames of the file, where the history counts others (it samples)
+    source_start, source_end   frames of the file, where the history counts others (it samples);
+                     with the seconds, they may lie between two that the history has
     """
 
     state: str
@@ -98,8 +100,8 @@ class Interval:
     score: float = 0.0
     start_s: float | None = None
     end_s: float | None = None
-    rank: int = 1
-    kind: Kind = "answer"
+    confidence: float | None = None
+    confirmed: bool = False
     description: str | None = None
     source_start: int | None = None
     source_end: int | None = None
@@ -107,6 +109,20 @@ class Interval:
 
     def __post_init__(self) -> None:
         Window(self.start, self.end)  # refuses frames that are none
+
+    @property
+    def trust(self) -> str | None:
+        """Return in words how far to trust it: the thirds of what was measured on VOST.
+
+        >>> from dejacue import Interval
+        >>> Interval("full", 3, 9, confidence=0.6).trust
+        'more likely right'
+        """
+        if self.confirmed:
+            return "confirmed"
+        if self.confidence is None:
+            return None
+        return TRUST[bisect_right(TRUST_LEVELS, self.confidence)]
 
     @property
     def window(self) -> Window:
@@ -138,7 +154,11 @@ class Interval:
         for name in ("start_s", "end_s", "source_start", "source_end"):
             if (value := getattr(self, name)) is not None:
                 row[name] = value
-        row |= {"score": self.score, "rank": self.rank, "kind": self.kind}
+        row["score"] = self.score
+        if self.confidence is not None:
+            row["confidence"] = self.confidence
+        if self.confirmed:
+            row["confirmed"] = True
         if self.diagnostics is not None:
             row["diagnostics"] = asdict(self.diagnostics)
         return row

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 from dejacue.errors import InputError
 from dejacue.records.interval import Window
+
+MAX_LABELLED_FRAMES = 20_000_000  # 185 hours at 30 frames a second; each takes a few bytes
 
 
 @dataclass(frozen=True)
@@ -19,6 +22,11 @@ class Reference:
     component     the source (video) it comes from, the unit of resampling; default: its own
     frames        first and last frame of the history, when known: no window lies outside
     descriptions  state → the sentences it was asked with, when known, for all or some states
+    complete      whether every occurrence of these states is listed, so that a frame in no window
+                  shows none of them; it needs the frames, and a state may list no window
+
+    >>> Reference("cup", {"full": [(0, 9), (20, 29)]}, frames=Window(0, 39), complete=True).complete
+    True
     """
 
     history_id: str
@@ -26,6 +34,7 @@ class Reference:
     component: str = None  # type: ignore[assignment]  # None: the history is its own source
     frames: Window | None = None
     descriptions: Mapping[str, tuple[str, ...]] | None = None
+    complete: bool = False
 
     def __post_init__(self) -> None:
         named: Any = self.component
@@ -40,6 +49,8 @@ class Reference:
         }
         vars(self).update(checked)
         self._check_inside()
+        if self.complete:
+            self._check_complete()
         if self.descriptions is not None:
             object.__setattr__(self, "descriptions", self._checked_descriptions(self.descriptions))
 
@@ -50,13 +61,16 @@ class Reference:
             row["component"] = self.component
         if self.frames is not None:
             row["frames"] = list(self.frames)
+        if self.complete:
+            row["complete"] = True
         row["states"] = {s: [list(window) for window in ws] for s, ws in self.states.items()}
         if self.descriptions is not None:
             row["descriptions"] = {s: list(texts) for s, texts in self.descriptions.items()}
         return row
 
     def to_rows(self) -> list[dict[str, Any]]:
-        """Return flat rows for a CSV, one per window, without frames and descriptions."""
+        """Return flat rows for a CSV, one per window, without descriptions; None: not known."""
+        first, last = (None, None) if self.frames is None else self.frames
         return [
             {
                 "history": self.history_id,
@@ -64,6 +78,9 @@ class Reference:
                 "start": window.start,
                 "end": window.end,
                 "component": self.component,
+                "first": first,
+                "last": last,
+                "complete": self.complete,
             }
             for state, windows in self.states.items()
             for window in windows
@@ -97,10 +114,12 @@ class Reference:
                 problem = f'state "{state}" must list its windows, not {pairs!r}'
                 raise self._refusal(problem, state, pairs)
             windows = tuple(self._window(pair, f'state "{state}"', state) for pair in pairs)
-            if not windows:
+            if not windows and not self.complete:
                 problem = f'state "{state}" has no window; add one or leave it out'
                 raise self._refusal(problem, state)
             checked[state] = windows
+        if not any(checked.values()):
+            raise self._refusal("no state has a window; add one", "states")
         return checked
 
     def _check_inside(self) -> None:
@@ -115,6 +134,23 @@ class Reference:
                         "frames",
                         window,
                     )
+
+    def _check_complete(self) -> None:
+        """Refuse what leaves open which state a frame shows."""
+        if self.frames is None:
+            problem = "is complete but does not say of which frames; give its first and last frame"
+            raise self._refusal(problem, "frames")
+        if self.frames.length > MAX_LABELLED_FRAMES:
+            problem = f"has {self.frames.length} frames; at most {MAX_LABELLED_FRAMES} can be"
+            raise self._refusal(f"{problem} labelled completely", "frames", self.frames)
+        in_time = sorted((window, state) for state, ws in self.states.items() for window in ws)
+        for (before, state), (after, next_state) in pairwise(in_time):
+            if before & after:
+                problem = (
+                    f'is complete, but window {before} of state "{state}" and window {after} of '
+                    f'state "{next_state}" share frames; a frame shows one state, in one window'
+                )
+                raise self._refusal(problem, next_state, after)
 
     def _checked_descriptions(self, by_state: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
         if not isinstance(by_state, Mapping):
@@ -134,3 +170,6 @@ class Reference:
                 raise self._refusal(problem, "descriptions", state)
             checked[state] = texts
         return checked
+
+
+References = Reference | Mapping[str, Sequence[Window]]  # or state → its true windows alone

@@ -14,14 +14,14 @@ from typing import Any, NamedTuple, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from dejacue.errors import InputError, need, unknown
-from dejacue.records._html import timeline_html
+from dejacue.errors import InputError, counted, need, unknown
+from dejacue.records._html import clock_range, timeline_html
 from dejacue.records.arrays import frozen
-from dejacue.records.interval import KINDS, Diagnostics, Interval, Window
+from dejacue.records.interval import Diagnostics, Interval, Window
 from dejacue.records.note import Note, in_order
 
 TIMELINE_SCHEMA = "dejacue.timeline/1"
-ANSWER, ALTERNATIVE, OCCURRENCE = range(len(KINDS))
+MAX_SHOWN = 20  # intervals of a repr
 NO_FRAME = -(1 << 62)  # in columns of frames of the file: not known
 _COLUMNS: dict[str, float | None] = {  # each with its value where it is left out
     "subject": 0,
@@ -34,8 +34,8 @@ _COLUMNS: dict[str, float | None] = {  # each with its value where it is left ou
     "source_start": NO_FRAME,
     "source_end": NO_FRAME,
     "score": 0.0,
-    "rank": 1,
-    "kind": ANSWER,
+    "confidence": np.nan,
+    "confirmed": 0,
 }
 
 
@@ -89,6 +89,8 @@ class Evidence:
     frames     (N,) frame indices of the columns
     zero       what a response of 0 is: the "median" or the "mean" frame; with examples the "half":
                above it, a frame is in the state; "odds": of log-odds, as likely as not
+    labels     (N,) the number of the state that each frame is in, −1 for none; None where the
+               readout gives windows alone
     """
 
     cosines: NDArray[np.float32]
@@ -97,11 +99,12 @@ class Evidence:
     responses: NDArray[np.float64]
     frames: NDArray[np.int64]
     zero: str = "median"
+    labels: NDArray[np.int64] | None = None
 
     def __post_init__(self) -> None:
-        for name in ("cosines", "centre", "scale", "responses", "frames"):
+        for name in ("cosines", "centre", "scale", "responses", "frames", "labels"):
             array = getattr(self, name)
-            if array.flags.writeable:
+            if array is not None and array.flags.writeable:
                 object.__setattr__(self, name, frozen(array))
 
 
@@ -126,10 +129,11 @@ class Subject(NamedTuple):
 class Timeline(Tabular):
     """Tells when an object is in which state: the intervals of one or many histories, in columns.
 
-    ``timeline["filled"]`` lists the intervals of a state, best first, and is empty where the state
-    was not found; iteration gives the intervals of all states. ``timeline.at(4.2)`` is the state at
-    that second. ``timeline.evidence`` is what decided, where it was asked for. A history with a
-    note that its answer is meaningless has no intervals.
+    ``timeline["filled"]`` lists the occurrences of a state in time, and is empty where the state
+    was not found; iteration gives those of all states in time. ``timeline.best("filled")`` is the
+    one to take if only one is wanted, ``timeline.at(4.2)`` the state at that second.
+    ``timeline.evidence`` is what decided, where it was asked for. A history with a note that its
+    answer is meaningless has no intervals.
     """
 
     __slots__ = ("_columns", "_diagnostics", "_interval_list", "evidence", "settings", "subjects")
@@ -186,7 +190,7 @@ class Timeline(Tabular):
         """Make the timeline of one history from its intervals."""
         numbers = {state: at for at, state in enumerate(states)}
         texts: dict[str, dict[str, int]] = {}  # the number of each description within its state
-        placed: list[tuple[tuple[int, int, int], int, Interval]] = []
+        placed: list[tuple[tuple[int, ...], Interval]] = []
         for interval in intervals:
             if interval.state not in numbers:
                 raise unknown("state", interval.state, states)
@@ -198,15 +202,15 @@ class Timeline(Tabular):
                 if text not in texts[state]:
                     raise unknown("description", text, states[state])
                 number = texts[state][text]
-            place = numbers[state], number, interval.rank
-            placed.append((place, len(placed), interval))
-        placed.sort(key=lambda row: row[:2])
-        rows = [interval for _, _, interval in placed]
+            place = interval.start, interval.end, numbers[state], number, len(placed)
+            placed.append((place, interval))
+        placed.sort(key=lambda row: row[0])
+        rows = [interval for _, interval in placed]
         numbered: dict[str, list[int]] = {
             "subject": [],
-            "state": [place[0] for place, _, _ in placed],
-            "description": [place[1] for place, _, _ in placed],
-            "kind": [KINDS.index(row.kind) for row in rows],
+            "state": [place[2] for place, _ in placed],
+            "description": [place[3] for place, _ in placed],
+            "confirmed": [int(row.confirmed) for row in rows],
         }
         columns: dict[str, NDArray[Any]] = {}
         for name, missing in _COLUMNS.items():
@@ -290,7 +294,7 @@ class Timeline(Tabular):
 
     @property
     def intervals(self) -> list[Interval]:
-        """Return all intervals, in the order of histories and states, best first within each."""
+        """Return all intervals, history by history, in the order of time."""
         if self._interval_list is None:  # two threads may both make them; they make the same
             object.__setattr__(self, "_interval_list", self._intervals())
         assert self._interval_list is not None
@@ -301,7 +305,7 @@ class Timeline(Tabular):
             if name not in self._columns:
                 return [None] * len(self)
             column = self._columns[name]
-            missing = np.isnan(column) if name.endswith("_s") else column == NO_FRAME
+            missing = np.isnan(column) if column.dtype.kind == "f" else column == NO_FRAME
             pairs = zip(column.tolist(), missing.tolist(), strict=True)
             return [None if absent else value for value, absent in pairs]
 
@@ -315,8 +319,8 @@ class Timeline(Tabular):
                 self._column("score").tolist(),
                 known("start_s"),
                 known("end_s"),
-                self._column("rank").tolist(),
-                [KINDS[kind] for kind in self._column("kind").tolist()],
+                known("confidence"),
+                map(bool, self._column("confirmed").tolist()),
                 texts,
                 known("source_start"),
                 known("source_end"),
@@ -333,10 +337,27 @@ class Timeline(Tabular):
         rows = zip(subject, states, self._column("description").tolist(), strict=True)
         return states, [None if t < 0 else self.subjects[h].states[s][t] for h, s, t in rows]
 
+    def best(self, state: str) -> Interval | None:
+        """Return the occurrence of a state to take if only one is wanted, None where there is none.
+
+        One that a person has confirmed comes before all others, then the one with the best score.
+        """
+        return max(self[state], key=_worth, default=None)
+
     @property
-    def answers(self) -> list[Interval]:
-        """Return the best interval of each state, or of each description where it has its own."""
-        return [interval for interval in self.intervals if interval.rank == 1]
+    def labels(self) -> list[str | None]:
+        """Return the state of every observed frame of the history, None for none of them.
+
+        These are whole stretches: an interval is the part of its stretch that stands out most.
+        """
+        if self.evidence is None:
+            raise InputError("this timeline has no labels; read it with find() or analyse()")
+        if self.meaningless is not None:
+            return [None] * len(self.evidence.frames)
+        if self.evidence.labels is None:
+            return [self.at(frame=frame) for frame in self.evidence.frames.tolist()]
+        names = [*self.states, None]
+        return [names[label] for label in self.evidence.labels.tolist()]
 
     def __iter__(self) -> Iterator[Interval]:
         return iter(self.intervals)
@@ -364,9 +385,9 @@ class Timeline(Tabular):
         return [interval for interval in self.intervals if interval.state == key]
 
     def at(self, time_s: float | None = None, *, frame: int | None = None) -> str | None:
-        """Return the state at a second, or at a frame of the history; None where none is claimed.
+        """Return the state at a second, or at a frame of the history; None where none holds.
 
-        Alternatives claim nothing. Of several states that claim it, the one with the best score.
+        Where a readout gives windows that overlap, the one with the best score counts.
         """
         if (time_s is None) == (frame is None):
             raise InputError("give a time in seconds, or a frame", field="time_s", value=time_s)
@@ -376,26 +397,26 @@ class Timeline(Tabular):
             raise InputError(problem, field="times_s", remedy=remedy)
         there: list[Interval] = []
         if frame is not None:
-            there = [interval for interval in self.claimed if frame in interval]
+            there = [interval for interval in self.intervals if frame in interval]
         elif time_s is not None:
-            timed = [(interval, interval.times_s) for interval in self.claimed]
+            timed = [(interval, interval.times_s) for interval in self.intervals]
             there = [interval for interval, s in timed if s is not None and s[0] <= time_s < s[1]]
         return max(there, key=lambda interval: interval.score).state if there else None
 
-    @property
-    def claimed(self) -> list[Interval]:
-        """Return the intervals that hold according to the readout: all but the alternatives."""
-        return [interval for interval in self.intervals if interval.kind != "alternative"]
-
     def windows(self) -> dict[tuple[str, str], Window | None]:
-        """Return (state, description) → the answer in frames of the file; None: not found.
+        """Return (state, description) → the best interval in frames of the file; None: not found.
 
-        This is what is compared with references: descriptions that share the answer of their state
-        all have it.
+        This is what is compared with references: descriptions that share the interval of their
+        state all have it.
         """
-        best = {(i.state, i.description): i.source for i in self.intervals if i.rank == 1}
+        best: dict[tuple[str, str | None], Interval] = {}
+        for interval in self.intervals:
+            key = interval.state, interval.description
+            if key not in best or _worth(interval) > _worth(best[key]):
+                best[key] = interval
+        windows = {key: interval.source for key, interval in best.items()}
         return {
-            (state, text): best.get((state, text), best.get((state, None)))
+            (state, text): windows.get((state, text), windows.get((state, None)))
             for state, texts in self.states.items()
             for text in texts or (state,)
         }
@@ -424,8 +445,9 @@ class Timeline(Tabular):
     def columns(self) -> dict[str, Any]:
         """Return named columns of equal length: arrays of numbers, lists of text.
 
-        history, state, start, end, start_s and end_s (NaN where unknown), score, rank, kind;
-        where there are some also description, source_start and source_end, diagnostics and notes.
+        history, state, start, end, start_s and end_s (NaN where unknown), score; where there are
+        some also description, source_start and source_end, confidence, confirmed, diagnostics and
+        notes.
         """
         states, texts = self._names()
         subject = self._column("subject").tolist()
@@ -438,8 +460,11 @@ class Timeline(Tabular):
             source = self._column(f"source_{name}")
             if (known := source != NO_FRAME).any():  # others count the frames of the file already
                 table[f"source_{name}"] = np.where(known, source, table[name])
-        table["score"], table["rank"] = self._column("score"), self._column("rank")
-        table["kind"] = [KINDS[kind] for kind in self._column("kind").tolist()]
+        table["score"] = self._column("score")
+        if not np.isnan(confidence := self._column("confidence")).all():
+            table["confidence"] = confidence
+        if (confirmed := self._column("confirmed").astype(bool)).any():
+            table["confirmed"] = confirmed
         if self._diagnostics is not None:
             table |= _diagnostic_columns(self._diagnostics)
         if self.notes:
@@ -488,22 +513,39 @@ class Timeline(Tabular):
 
     def __repr__(self) -> str:
         if len(self.subjects) != 1:
-            return f"<Timeline of {len(self.subjects)} histories: {len(self)} intervals>"
-        lines = [f"<Timeline {self.history_id}: {len(self)} intervals>"]
-        wide = max((len(state) for state in self.states), default=0)
-        for state in self.states:
-            intervals = self[state]
-            if not intervals:
-                lines.append(f"  {state:<{wide}}       {self.without_interval}")
-            for row in intervals:
-                remark = row.description or ("" if row.rank == 1 else row.kind)
-                lines.append(f"  {state:<{wide}}  {row.window!s:>14}  {row.score:8.3f}  {remark}")
+            size = counted(len(self), "interval")
+            return f"<Timeline of {len(self.subjects)} histories: {size}>"
+        rows = [
+            (
+                interval.state,
+                f"{interval.start} – {interval.end}",
+                clock_range(interval),
+                interval.trust or "",
+                interval.description or "",
+            )
+            for interval in self.intervals[:MAX_SHOWN]
+        ]
+        there = {interval.state for interval in self}
+        rows += [(s, self.without_interval, "", "", "") for s in self.states if s not in there]
+        wide = [max(map(len, column)) for column in zip(*rows, strict=True)]
+        lines = [f"<Timeline {self.history_id}: {counted(len(self), 'interval')}>"]
+        for state, frames, *rest in rows:
+            cells = [f"{state:<{wide[0]}}", f"{frames:>{wide[1]}}"]
+            cells += [f"{text:<{size}}" for text, size in zip(rest, wide[2:], strict=True) if size]
+            lines.append("  " + "  ".join(cells))
+        if len(self) > MAX_SHOWN:
+            lines.insert(1 + MAX_SHOWN, f"  … and {len(self) - MAX_SHOWN} more")
         if self.meaningless is not None:
             lines.append(f"  {self.meaningless.line}")
         return "\n".join(line.rstrip() for line in lines)
 
     def _repr_html_(self) -> str:
         return timeline_html(self)
+
+
+def _worth(interval: Interval) -> tuple[bool, float]:
+    """Return by what the best of several intervals is chosen: facts, then the score."""
+    return interval.confirmed, interval.score
 
 
 def _diagnostic_columns(diagnostics: Sequence[Diagnostics | None]) -> dict[str, list[Any]]:

@@ -1,4 +1,4 @@
-"""Vocabulary: the closed list of alternatives that an object can be in."""
+"""Vocabulary: the closed list of states that an object can be in."""
 
 from __future__ import annotations
 
@@ -16,8 +16,6 @@ from dejacue.errors import InputError, counted, unknown
 from dejacue.records._html import escaped, table_html
 from dejacue.records.arrays import Derived, check_names, feature_rows, frozen
 from dejacue.records.example import Example, examples_of
-
-COVERS = ("all", "some")
 
 
 def _refusal(problem: str, field: str, value: Any = None, remedy: str | None = None) -> InputError:
@@ -48,9 +46,10 @@ def _checked_states(states: Mapping[str, Any], exemplified: set[str]) -> dict[st
                 problem = f'"{text}" describes both "{owner[text]}" and "{state}"'
                 raise _refusal(problem, state, text, "a description belongs to one state")
         checked[state] = tuple(texts)
-    if len(checked) < 2:
-        problem = f"{len(checked)} state given; at least two alternatives are needed"
-        raise _refusal(problem, "states", len(checked))
+    if len(checked) < 2 and not exemplified:
+        problem = f"{len(checked)} state in words alone, which need two or more"
+        remedy = "describe what it looks like otherwise, too, or show an example of it"
+        raise _refusal(problem, "states", len(checked), remedy)
     return checked
 
 
@@ -76,15 +75,15 @@ def _distinct(examples: Iterable[Example]) -> tuple[Example, ...]:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Vocabulary(Derived):
-    """The closed list of alternatives: states, each with one or more descriptions.
+    """The closed list of states that exclude each other, each with one or more descriptions.
 
     features holds one row per description, state after state in the order of ``states``;
     None until a text encoder has filled it.
 
     examples   of states, beside words or instead of them; see ``with_examples``
     changes    frames of the history that is read at which one state ends and another begins
-    covers     "all": every observed frame shows one of the states; "some": it may show none of
-               them. It is used where frames of the history are examples.
+    exhaustive   whether every observed frame shows one of the states. Words take it for granted;
+               beside examples a frame may show none of them, unless this is true.
     """
 
     states: Mapping[str, Sequence[str]]
@@ -93,7 +92,7 @@ class Vocabulary(Derived):
     object: str | None = None
     examples: Sequence[Example] = ()
     changes: Sequence[Example] = ()
-    covers: str = "some"
+    exhaustive: bool = False
     labels: NDArray[np.int64] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -103,7 +102,7 @@ class Vocabulary(Derived):
         names = {"encoder": self.encoder, "object": self.object}
         check_names("vocabulary", **{key: "" if n is None else n for key, n in names.items()})
         self._check_examples(states, exemplified)
-        self._check_covers()
+        self._check_exhaustive()
         counts = [max(len(texts), 1) for texts in states.values()]
         labels = frozen(np.repeat(np.arange(len(counts)), counts))
         vars(self).update(states=states, labels=labels)
@@ -135,16 +134,20 @@ class Vocabulary(Derived):
                     remedy="encode both with the same encoder",
                 )
 
-    def _check_covers(self) -> None:
-        if not isinstance(self.covers, str) or self.covers not in COVERS:
-            problem = f"covers {reprlib.repr(self.covers)}"
-            remedy = '"all" (every frame shows one of the states) or "some"'
-            raise _refusal(problem, "covers", self.covers, remedy)
+    def _check_exhaustive(self) -> None:
+        if not isinstance(self.exhaustive, bool):
+            problem = f"exhaustive {reprlib.repr(self.exhaustive)}"
+            remedy = "true (every frame shows one of the states) or false"
+            raise _refusal(problem, "exhaustive", self.exhaustive, remedy)
         nothing = next((e for e in self.examples if e.state is None), None)
-        if self.covers == "all" and nothing is not None:
-            problem = f"{nothing.name} shows none of the states, but covers says that all frames"
-            remedy = 'write covers: some, or leave out "none"'
-            raise _refusal(f"{problem} show one", "covers", nothing.name, remedy)
+        if self.exhaustive and nothing is not None:
+            problem = f"{nothing.name} shows none of the states, but the vocabulary is exhaustive"
+            remedy = 'write exhaustive: false, or leave out "none"'
+            raise _refusal(problem, "exhaustive", nothing.name, remedy)
+        if self.exhaustive and len(self.states) == 1:
+            problem = "one state that every frame shows is found everywhere"
+            remedy = "write exhaustive: false, or add a state"
+            raise _refusal(problem, "exhaustive", self.exhaustive, remedy)
 
     def with_examples(
         self,
@@ -171,8 +174,8 @@ class Vocabulary(Derived):
 
     @property
     def spoken(self) -> bool:
-        """Return whether every state has words; if not, none are used."""
-        return all(self.states.values())
+        """Return whether every state has words; if not, or of a single state, none are used."""
+        return len(self.states) > 1 and all(self.states.values())
 
     @property
     def dimension(self) -> int | None:
@@ -182,8 +185,8 @@ class Vocabulary(Derived):
 
     @property
     def wordless(self) -> bool:
-        """Return whether only examples tell states: some lack words, or the encoder knows none."""
-        return self.features is None and (not self.spoken or self.encoder is not None)
+        """Return whether only examples tell states: words are unused, or the encoder has none."""
+        return not self.spoken or (self.features is None and self.encoder is not None)
 
     @cached_property
     def facts(self) -> tuple[Example, ...]:
@@ -201,7 +204,7 @@ class Vocabulary(Derived):
         sentences, ``["empty cup", "filled cup"]``: each is a state and its description.
 
         Instead of descriptions a state may have ``{"words": descriptions, "examples": …}``; beside
-        "states" there may be examples of none of them ("none"), "changes" and "covers".
+        "states" there may be examples of none of them ("none"), "changes" and "exhaustive".
         """
         if isinstance(document, Sequence) and not isinstance(document, str | bytes):
             document = _sentences(document)
@@ -212,11 +215,12 @@ class Vocabulary(Derived):
             document = {**document, "states": _sentences(states)}
         if not {"object", "states"} & set(document):
             return cls._from_states(document)
-        known = {"object", "states", "none", "changes", "covers"}
+        known = {"object", "states", "none", "changes", "exhaustive"}
         if "states" not in document or not set(document) <= known:
             raise _refusal(
                 'a document with "object" or "states" lists all states under "states" and may add '
-                f'"none", "changes" and "covers"; found {", ".join(str(key) for key in document)}',
+                '"none", "changes" and "exhaustive"; found '
+                f"{', '.join(str(key) for key in document)}",
                 "states",
                 list(document),
             )
@@ -228,7 +232,7 @@ class Vocabulary(Derived):
             document.get("none", ()),
             object=document.get("object"),
             changes=changes,
-            covers=document.get("covers", "some"),
+            exhaustive=document.get("exhaustive", False),
         )
 
     @classmethod

@@ -1,8 +1,8 @@
-"""What all drawings of a timeline share: its rows, and where frames lie in time."""
+"""What all drawings and tables of a timeline share: rows, and where frames lie in time."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import count
@@ -12,8 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dejacue.errors import InputError
-from dejacue.records import History, Interval, Timeline, Window
+from dejacue.evaluation.complete import TimelineScores, timeline_scores
+from dejacue.records import History, Interval, Reference, Timeline, Window
 from dejacue.records._html import clock
+from dejacue.records.reference import References
 
 MAX_STEPS = 9  # between the ticks of an axis
 _STEPS_S: tuple[float, ...] = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 15, 30)
@@ -22,7 +24,7 @@ _STEPS_S += tuple(3600 * hours for hours in (1, 2, 4, 12, 24))
 
 
 class TimelineRow(NamedTuple):
-    """A row of a drawing: the intervals, best first, that answer some descriptions of a state.
+    """A row of a drawing: the intervals in time that answer some descriptions of a state.
 
     whole       whether these are all descriptions of the state
     intervals   empty where the state was not found
@@ -34,14 +36,6 @@ class TimelineRow(NamedTuple):
     whole: bool
     intervals: list[Interval]
     response: NDArray[np.float64] | None = None
-
-    @property
-    def claimed(self) -> list[Interval]:
-        return [interval for interval in self.intervals if interval.kind != "alternative"]
-
-    @property
-    def alternatives(self) -> list[Interval]:
-        return [interval for interval in self.intervals if interval.kind == "alternative"]
 
 
 def answers(timeline: Timeline) -> list[TimelineRow]:
@@ -83,6 +77,66 @@ def curves(history: History, timeline: Timeline) -> list[TimelineRow]:
         whole = row.whole and len(by_response) == 1
         with_evidence += [part._replace(whole=whole) for part in by_response.values()]
     return with_evidence
+
+
+class ComparedRow(NamedTuple):
+    """A row of a table: an occurrence, and the true window that it overlaps most.
+
+    interval   None: nothing was found of the state, or nothing that overlaps the true window
+    true       in frames of the file; None: the occurrence overlaps none
+    overlap    tIoU; None where no true window of the state is known
+    result     with a complete reference "found", "superfluous" or "missed", as its F1@.50 counts;
+               "" where it does not count: another interval lies over it
+    """
+
+    state: str
+    interval: Interval | None
+    true: Window | None
+    overlap: float | None
+    result: str = ""
+
+
+def windows_of(references: References | None) -> Mapping[str, Sequence[Window]]:
+    """Return state → its true windows; none where no references are given."""
+    return references.states if isinstance(references, Reference) else references or {}
+
+
+def scores_of(timeline: Timeline, references: References | None) -> TimelineScores | None:
+    """Return how the timeline agrees with a reference that is complete; None without one."""
+    if not isinstance(references, Reference) or not references.complete:
+        return None
+    if set(references.states).isdisjoint(timeline.states):
+        return None
+    return timeline_scores(timeline, references)
+
+
+def compared(timeline: Timeline, references: References | None) -> list[ComparedRow]:
+    """Return a row for each occurrence in time, then for what was not found: true windows that were
+    missed (without a complete reference: that no occurrence overlaps), and states without any."""
+    truth, scores = windows_of(references), scores_of(timeline, references)
+    rows = []
+    for interval in timeline:
+        state, source = interval.state, interval.source
+        nearest = max(truth.get(state, ()), key=source.iou, default=None)
+        overlap = None if nearest is None else source.iou(nearest)
+        result = ""
+        if scores is not None:
+            kinds = {"superfluous": scores.superfluous, "found": scores.matched}
+            overlaid = (k for k, by in kinds.items() if any(w & source for w in by.get(state, ())))
+            result = next(overlaid, "")
+        rows.append(ComparedRow(state, interval, nearest if overlap else None, overlap, result))
+    for state in timeline.states:
+        windows = [interval.source for interval in timeline[state]]
+        if scores is not None:
+            missed: Sequence[Window] = scores.missed.get(state, ())
+        else:
+            missed = [w for w in truth.get(state, ()) if not any(w & window for window in windows)]
+        for window in missed:
+            overlap = max(map(window.iou, windows), default=0.0)
+            rows.append(ComparedRow(state, None, window, overlap, "missed" if scores else ""))
+        if not windows and not missed:
+            rows.append(ComparedRow(state, None, None, None))
+    return rows
 
 
 @dataclass(frozen=True)

@@ -17,18 +17,17 @@ DEFAULT_RATE = 25.0  # frames per second
 def cut_clips(
     folder: Path, video: str, history: History, timeline: Timeline, **options: Any
 ) -> list[Path]:
-    """Write a clip for each interval that is claimed, with all frames of the file in it, and
+    """Write a clip for each interval, with all frames of the file in it, and
     return their paths; clips of an earlier run are removed. ``options`` are those of
     ``open_video``."""
     if history.source_frames is None:
         problem = f"history {history.id}: has no frame numbers of {video}"
         raise InputError(problem, field="source_frames", remedy="encode it again")
     remove_clips(folder)
-    windows = dict.fromkeys((interval.state, interval.window) for interval in timeline.claimed)
+    windows = dict.fromkeys((interval.state, history.to_source(interval)) for interval in timeline)
     clips = []
     for number, (state, window) in enumerate(windows, start=1):
-        start, end = history.to_source(window)
-        frames = open_video(video, start=start, end=end, **options)
+        frames = open_video(video, start=window.start, end=window.end, **options)
         times = [frame.time_s for frame in frames]
         images = (frame.image for frame in frames)
         path = folder / f"{number:02d}-{file_name(state)}.mp4"

@@ -1,8 +1,7 @@
 """Timelines as JSON, CSV, Parquet, Arrow and in the formats of other tools, ready to be written.
 
-Only JSON can say that a state was not found; the others leave it out. All but SubRip, which has no
-place for text, carry the notes. JSON and tables hold all intervals, the others those that are
-claimed.
+Every occurrence of every state is in all of them. Only JSON can say that a state was not found; the
+others leave it out. All but SubRip and labels, which have no place for text, carry the notes.
 
 Frames are inclusive, seconds run from the start of the first frame to the end of the last one.
 """
@@ -30,6 +29,7 @@ from dejacue.sources.formats.tables import table_bytes
 
 Timelines = Timeline | Iterable[Timeline]
 Histories = History | Iterable[History]
+LABEL_COLUMNS = ("frame", "time", "state")
 Videos = Mapping[str, str]  # history → its video; the id of a history that is not in it
 
 
@@ -76,8 +76,7 @@ def marks_of(
     videos: Videos | None = None,
     timed: bool = True,
 ) -> Marks:
-    """Return every interval that is claimed once, with the descriptions that share its frames and
-    the best of their scores.
+    """Return every interval once, with the descriptions that share its frames.
 
     Several timelines are several objects. Frames are those of the file where they are known, else
     positions in the sequence; ``timed`` asks for seconds.
@@ -93,7 +92,7 @@ def marks_of(
         if history is not None and (rate := average_rate(history)) is not None:
             rates[name] = rate
         shared: dict[tuple[str, int, int], list[Interval]] = {}
-        for interval in timeline.claimed:
+        for interval in timeline:
             key = (interval.state, interval.start, interval.end)
             shared.setdefault(key, []).append(interval)
         for (state, *_), same in shared.items():
@@ -101,11 +100,11 @@ def marks_of(
             spans.append(
                 Span(
                     state,
-                    same[0].source if history is None else history.to_source(same[0].window),
+                    same[0].source if history is None else history.to_source(same[0]),
                     seconds(timeline, history, same[0]) if timed else None,
                     name,
                     video,
-                    max(interval.score for interval in same),
+                    same[0].confidence,
                     tuple(texts or timeline.states[state]),
                 )
             )
@@ -116,6 +115,27 @@ def marks_of(
         {video: [note.line for note in all_notes(some)] for video, some in of_video.items()},
         rates,
     )
+
+
+def labels_csv(timelines: Timelines, histories: Histories = (), **_: object) -> str:
+    """Return a row for each observed frame: frame, time (its start in seconds) and state.
+
+    The state is empty where none holds, the time where it is not known. Frames are those of the
+    history. Several histories have one more column before these: history.
+    """
+    pairs = with_histories(timelines, histories)
+    stream = io.StringIO()
+    writer = csv.writer(stream, lineterminator="\n")
+    several = len(pairs) > 1
+    writer.writerow(["history", *LABEL_COLUMNS] if several else LABEL_COLUMNS)
+    for timeline, history in pairs:
+        labels, evidence = timeline.labels, timeline.evidence
+        assert evidence is not None  # there are no labels without
+        times = None if history is None else history.times_s
+        known = [None] * len(labels) if times is None else times.tolist()
+        for row in zip(evidence.frames.tolist(), known, labels, strict=True):
+            writer.writerow([timeline.history_id, *row] if several else row)
+    return stream.getvalue()
 
 
 def to_fiftyone(
@@ -183,6 +203,7 @@ _PYARROW = ("pyarrow", "pip install pyarrow")
 EXPORTS: dict[str, Export] = {
     "json": _plain(".json", lambda timelines: as_json(*_several(timelines))),
     "csv": _plain(".csv", lambda timelines: as_csv(*_several(timelines))),
+    "labels": Export((".labels.csv",), labels_csv, timed=False),
     "vtt": _export("vtt"),
     "srt": _export("srt"),
     "parquet": _plain(".parquet", partial(as_table, ".parquet"), needs=_PYARROW),
@@ -238,16 +259,18 @@ def all_notes(timelines: Sequence[Timeline]) -> tuple[Note, ...]:
 
 
 def seconds(timeline: Timeline, history: History | None, interval: Interval) -> tuple[float, float]:
-    """Return [start_s, end_s) of an interval by its history or, without one, as it says itself."""
-    if history is None:
+    """Return [start_s, end_s) of an interval as it says itself or, where it does not, by its
+    history."""
+    if history is not None:
+        ends = frame_ends_s(history)  # refuses times that no format can have
         if interval.times_s is None:
-            raise InputError(
-                f'timeline of "{timeline.history_id}" has no times, but this format counts seconds',
-                field="histories",
-                remedy="give the history along with it",
-            )
-        return interval.times_s
-    ends = frame_ends_s(history)
-    first, last = history.rows_of(interval.window)
-    assert history.times_s is not None
-    return float(history.times_s[first]), float(ends[last])
+            first, last = history.rows_of(interval.window)
+            assert history.times_s is not None
+            return float(history.times_s[first]), float(ends[last])
+    if interval.times_s is None:
+        raise InputError(
+            f'timeline of "{timeline.history_id}" has no times, but this format counts seconds',
+            field="histories",
+            remedy="give the history along with it",
+        )
+    return interval.times_s

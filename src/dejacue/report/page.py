@@ -35,19 +35,19 @@ from dejacue.records._html import (
 )
 from dejacue.records.history import MEANINGLESS, PROBLEMS
 from dejacue.records.note import SEVERITIES
-from dejacue.report._timeline import Axis, TimelineRow, answers
+from dejacue.records.reference import References
+from dejacue.report._timeline import Axis, answers, compared, scores_of, windows_of
 from dejacue.report.scene import data_url, scene, timeline_module
 
 if TYPE_CHECKING:
     from jinja2 import Template
 
-References = Mapping[str, Sequence[Window]]
 Named = Mapping[str | None, Sequence[Window]]
 Doubts = Sequence[tuple[Window, str]]  # frames of the file, and what is doubtful
 Pictures = Sequence[tuple[int, bytes]]  # frame, JPEG or PNG
 
 MAX_DOUBTS = 12  # that are listed
-MAX_LISTED = 20  # runs or references in words
+MAX_LISTED = 20  # runs in words
 MAX_NOTEBOOK_PICTURES = 8
 MANY_FRAMES = 2_000  # more than a screen has pixels for
 MAX_CURVE_VALUES = 120_000  # of all curves together; they can be zoomed
@@ -72,7 +72,8 @@ def report_page(
     """Return the page that shows a timeline, its intervals as a table, and how they were made.
     Where the answer is meaningless, the reason stands in place of the intervals.
 
-    references        state → its true windows in frames of the file, drawn and compared with
+    references        the true windows in frames of the file, drawn and compared with; a complete
+                      Reference also tells what was missed and what is superfluous
     thumbnails        (frame, JPEG or PNG bytes), shown in the order of the frames
     crops             the same of the object alone, shown under the thumbnail of their frame
     video, object     their names, for the heading
@@ -109,8 +110,9 @@ def report_page(
         many=len(history) > MANY_FRAMES,
         doubts=page.doubts(doubts),
         objects=None if objects is None else data_url(0, objects),
+        comparison=page.scores and page.scores.sentence,
         columns=page.columns,
-        answers=[page.answer(answer) for answer in page.answers],
+        rows=list(page.table_rows()),
         settings=list(page.settings()),
     )
     return printable(text)  # last, so that it holds for every text in it
@@ -170,7 +172,8 @@ class _Page:
         references: References | None,
         pictured: Sequence[int],
     ) -> None:
-        self.history, self.timeline, self.references = history, timeline, references or {}
+        self.history, self.timeline, self.references = history, timeline, references
+        self.scores = scores_of(timeline, references)
         self.pictured = pictured  # frames
         self.axis, self.answers = Axis(history), answers(timeline)
         self.states = {
@@ -181,9 +184,10 @@ class _Page:
             "frames": True,
             "source frames": history.sampled,
             "time": history.times_s is not None,
-            "score": True,
+            "trust": any(interval.trust for interval in timeline),
             "reference": references is not None,
             "tIoU": references is not None,
+            "result": self.scores is not None,
         }
         self.columns = [name for name, is_present in columns.items() if is_present]
 
@@ -241,14 +245,18 @@ class _Page:
             BarRow(
                 answer.state if answer.whole else f"{answer.state}: {answer.descriptions[0]}",
                 str(self.states[answer.state]["colour"]),
-                [interval.window for interval in answer.claimed],
-                [interval.window for interval in answer.alternatives],
+                [interval.window for interval in answer.intervals],
             )
             for answer in self.answers
         ]
-        for state, windows in self.references.items():
-            true = [here for window in windows if (here := history.from_source(window))]
-            rows.append(BarRow(f"{state}: reference", "currentColor", true))
+        kinds = {"reference": windows_of(self.references)}
+        if self.scores is not None:
+            kinds |= {"missed": self.scores.missed, "superfluous": self.scores.superfluous}
+        for kind, by_state in kinds.items():
+            for state, windows in by_state.items():
+                drawn = [here for window in windows if (here := history.from_source(window))]
+                if kind == "reference" or drawn:
+                    rows.append(BarRow(f"{state}: {kind}", "currentColor", drawn))
         ends = runs[0].start, runs[-1].end
         return bars_html("", rows, *ends, history.times_s, observed=runs)
 
@@ -263,32 +271,37 @@ class _Page:
         omitted = len(inside) - MAX_DOUBTS
         return [*texts, f"… and {omitted} more"] if omitted > 0 else texts
 
-    def answer(self, answer: TimelineRow) -> Record:
-        """Return a row of the table; of a state that was not found, only what it was compared
-        with."""
-        true = self.references.get(answer.state, ())
-        cells: dict[str, str | list[str]] = {"frames": self.timeline.without_interval, "tIoU": "–"}
-        if answer.intervals:
-            best = answer.intervals[0]
+    def table_rows(self) -> Iterator[Record]:
+        """Yield the rows of the table: each occurrence in time, then what was not found. The first
+        row of a state has its descriptions."""
+        described: set[str] = set()
+        for state, interval, true, overlap, result in compared(self.timeline, self.references):
             cells = {
-                "frames": _range(best.window),
-                "source frames": _range(best.source),
-                "time": clock_range(best),
-                "score": f"{best.score:.2f}",
-                "tIoU": f"{max(map(best.source.iou, true)):.2f}" if true else "–",
+                "frames": self.timeline.without_interval,
+                "reference": "" if true is None else _range(true),
+                "tIoU": "–" if overlap is None else f"{overlap:.2f}",
+                "result": result,
             }
-        cells["reference"] = _shortened([_range(window) for window in true])
-        return {
-            "state": self.states[answer.state],
-            "texts": answer.descriptions,
-            "pictures": [
-                {"frame": frame, "when": clock_range(interval) or _range(interval.window)}
-                for interval in answer.claimed
-                if (frame := self.picture_of(interval)) is not None
-            ],
-            "cells": [cells.get(name, "") for name in self.columns],
-            "remarks": list(self.remarks(answer.intervals)),
-        }
+            texts = () if state in described else self.timeline.states[state] or (state,)
+            described.add(state)
+            sure = None  # how long the bar below the word of trust is
+            if interval is not None:
+                sure = 1.0 if interval.confirmed else interval.confidence
+                cells |= {
+                    "frames": _range(interval.window),
+                    "source frames": _range(interval.source),
+                    "time": clock_range(interval),
+                    "trust": interval.trust or "",
+                }
+                texts = (interval.description,) if interval.description else texts
+            yield {
+                "state": self.states[state],
+                "texts": texts,
+                "cells": [cells.get(name, "") for name in self.columns],
+                "frame": None if interval is None else self.picture_of(interval),
+                "remarks": [] if interval is None else [*_remarks(interval)],
+                "sure": sure,
+            }
 
     def picture_of(self, interval: Interval) -> int | None:
         """Return the frame with a picture that is nearest to the middle of the interval."""
@@ -296,21 +309,16 @@ class _Page:
         middle = (interval.start + interval.end) / 2
         return min(inside, key=lambda frame: abs(frame - middle), default=None)
 
-    def remarks(self, intervals: Sequence[Interval]) -> Iterator[str]:
-        """Yield what stands in small type under an answer."""
-        for interval in intervals[1:]:
-            when = [f"{_range(interval.source)} of the file"] if self.history.sampled else []
-            when += [time] if (time := clock_range(interval)) else []
-            also = f" ({', '.join(when)})" if when else ""
-            joining = "and" if interval.kind == "occurrence" else "or"
-            yield f"{joining} {_range(interval.window)}{also}, score {interval.score:.2f}"
-        why = intervals[0].diagnostics if intervals else None
-        if why is not None and why.fallback:
-            yield "plain similarity was used"
-        if why is not None and why.floor_active:
-            yield "the response hardly varies"
-        if why is not None and why.touches_run_edge:
-            yield "touches the edge of its run"
+
+def _remarks(interval: Interval) -> Iterator[str]:
+    """Yield what stands in small type under an occurrence."""
+    why = interval.diagnostics
+    if why is not None and why.fallback:
+        yield "plain similarity was used"
+    if why is not None and why.floor_active:
+        yield "the response hardly varies"
+    if why is not None and why.touches_run_edge:
+        yield "touches the edge of its run"
 
 
 def _range(window: Window) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import textwrap
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -13,9 +13,10 @@ from typing import Any
 import numpy as np
 
 from dejacue.errors import InputError, StrPath
-from dejacue.records import History, Interval, Timeline, Window
+from dejacue.records import History, Interval, Timeline
 from dejacue.records._html import COLOURS
-from dejacue.report._timeline import Axis, curves
+from dejacue.records.reference import References
+from dejacue.report._timeline import Axis, curves, scores_of, windows_of
 from dejacue.sources.atomic import write_whole
 
 TITLE_WIDTH, MAX_LINES = 480, 3  # of a title; its width in points
@@ -27,12 +28,14 @@ MAX_PIXELS = 60_000  # of a side; a little less than what the library can draw
 def evidence_figure(
     history: History,
     timeline: Timeline,
-    references: Mapping[str, Sequence[Window]] | None = None,
+    references: References | None = None,
 ) -> Any:
     """Draw a matplotlib figure, a panel per description (or state, where its descriptions agree).
 
     Line: calibrated response (breaks where the object is not observed). Shaded: window found.
     Bar above: reference. Grey: not observed. Below in seconds too, where the history has times.
+    With a complete Reference the bar of a missed occurrence is hollow, and what is superfluous is
+    hatched.
     """
     from matplotlib.figure import Figure
 
@@ -44,7 +47,8 @@ def evidence_figure(
     count = len(rows)
     titles = [
         wrapped(
-            " / ".join(row.descriptions), f": {_in_words(row.claimed) or timeline.without_interval}"
+            " / ".join(row.descriptions),
+            f": {_in_words(row.intervals) or timeline.without_interval}",
         )
         for row in rows
     ]
@@ -52,6 +56,7 @@ def evidence_figure(
     figure = Figure(figsize=(8, high), layout="constrained")
     axes = np.atleast_1d(figure.subplots(count, 1, sharex=True))
     states = list(timeline.states)
+    truth, scores = windows_of(references), scores_of(timeline, references)
     beside = max(0.5, 1e-14 * float(np.abs(history.frames).max()))  # of 2^53, 0.5 is nothing
     edge = (history.frames[0] - beside, history.frames[-1] + beside)
     for axis, words, row in zip(axes, titles, rows, strict=True):
@@ -69,23 +74,29 @@ def evidence_figure(
                 marker="." if len(run) == 1 else None,
                 markersize=3,
             )
-        for start, end in (interval.window for interval in row.claimed):
+        for start, end in (interval.window for interval in row.intervals):
             axis.axvspan(start - 0.5, end + 0.5, color=colour, alpha=0.22, lw=0, zorder=1)
         axis.axhline(0, color="#BBBBBB", lw=0.6, zorder=0)
         low, high = float(response.min()), float(response.max())
         room = max(high - low, 1e-9)
         axis.set_ylim(low - 0.08 * room, high + (0.34 if references else 0.12) * room)
-        for window in (references or {}).get(row.state, ()):
+        missed = () if scores is None else scores.missed.get(row.state, ())
+        for window in truth.get(row.state, ()):
             reference = history.from_source(window)
             if reference is None:
                 continue  # no frame of it was sampled
-            axis.plot(
-                [reference.start - 0.5, reference.end + 0.5],
-                [high + 0.18 * room] * 2,
-                color="black",
-                lw=3,
-                solid_capstyle="butt",
+            ends = [reference.start - 0.5, reference.end + 0.5]
+            bar = axis.plot(
+                ends, [high + 0.18 * room] * 2, color="black", lw=3, solid_capstyle="butt"
             )
+            if any(window & lost for lost in missed):
+                bar[0].set(linewidth=4)
+                middle = {"color": "white", "lw": 2, "solid_capstyle": "butt"}
+                axis.plot(ends, [high + 0.18 * room] * 2, **middle)
+        for window in () if scores is None else scores.superfluous.get(row.state, ()):
+            if here := history.from_source(window):
+                span = here.start - 0.5, here.end + 0.5
+                axis.axvspan(*span, fill=False, edgecolor=colour, hatch="///", lw=0, zorder=1)
         axis.set_title(words, loc="left", fontsize=9, color=colour, pad=3, parse_math=False)
         axis.set_xlim(*edge)
         axis.tick_params(labelsize=8)
@@ -100,6 +111,7 @@ def evidence_figure(
     figure.supylabel("calibrated response", fontsize=9)
     key = timeline.meaningless.line if timeline.meaningless else "shaded: window found"
     key += " · black bar: reference" if references else ""
+    key += " · hollow: missed · hatched: superfluous" if scores else ""
     key += " · grey: not observed" if len(history.run_offsets) > 2 else ""
     heading = wrapped(history.id, f" ({key})", points=10)
     figure.suptitle(heading, fontsize=10, parse_math=False)

@@ -22,8 +22,9 @@ from dejacue.errors import InputError, extra, need
 from dejacue.method.questions import Question
 from dejacue.records import History, Interval, Timeline, Vocabulary, Window
 from dejacue.records._html import COLOURS
+from dejacue.records.reference import References
 from dejacue.records.timeline import plain
-from dejacue.report._timeline import Axis, curves
+from dejacue.report._timeline import Axis, curves, scores_of, windows_of
 
 SCHEMA = "dejacue.scene/1"
 MAX_KNOTS = 256  # of frames → seconds, where curves are thinned
@@ -38,7 +39,7 @@ def scene(
     timeline: Timeline,
     vocabulary: Vocabulary | None = None,
     *,
-    references: Mapping[str, Sequence[Window]] | None = None,
+    references: References | None = None,
     doubts: Iterable[tuple[Window, str]] = (),
     named: Mapping[str | None, Sequence[Window]] | None = None,
     segments: Iterable[Window] | None = None,
@@ -50,7 +51,8 @@ def scene(
     """Return a timeline as it is drawn (docs/timeline.md): plain values that JSON has words for.
 
     vocabulary   for the name of the object and the changes that a person marked
-    references   state → its true windows, and doubts (window, sentence): in frames of the file
+    references   the true windows, and doubts (window, sentence): in frames of the file; a complete
+                 Reference also says which occurrences were missed or are superfluous
     named        state (None: none of them) → windows in which a person says that it holds
     thumbnails   (frame, address of a picture and perhaps of one of the object alone)
     most         values of all curves together; longer ones are thinned to extremes
@@ -59,7 +61,8 @@ def scene(
     rows = curves(history, timeline)
     room = None if most is None else max(most // (len(rows) + 1), 2)
     texts = {state: list(descriptions) for state, descriptions in timeline.states.items()}
-    texts |= {state: [] for state in references or () if state not in texts}
+    truth, scores = windows_of(references), scores_of(timeline, references)
+    texts |= {state: [] for state in truth if state not in texts}
     with_curves = timeline.meaningless is None
     return {
         "schema": SCHEMA,
@@ -79,8 +82,7 @@ def scene(
             {
                 "state": row.state,
                 "description": None if row.whole else " / ".join(row.descriptions),
-                "windows": [_span(interval) for interval in row.claimed],
-                "alternatives": [_span(interval) for interval in row.alternatives],
+                "windows": [_span(interval) for interval in row.intervals],
                 "evidence": _curve(axis, row.response, room) if with_curves else None,
             }
             for row in rows
@@ -91,10 +93,12 @@ def scene(
             for window, text in doubts
             if (here := axis.from_file(window))
         ],
-        "references": references
+        "references": None if references is None else _runs(axis, truth),
+        "comparison": scores
         and {
-            state: [_run(here) for window in windows if (here := axis.from_file(window))]
-            for state, windows in references.items()
+            "text": scores.sentence,
+            "missed": _runs(axis, scores.missed),
+            "superfluous": _runs(axis, scores.superfluous),
         },
         "named": [
             {"state": state, "start": window.start, "end": window.end}
@@ -160,6 +164,14 @@ def _run(window: Window) -> Run:
     return window.start, window.end
 
 
+def _runs(axis: Axis, of_file: Mapping[str, Sequence[Window]]) -> dict[str, list[Run]]:
+    """Return windows of the file, by state, as far as they lie on the axis."""
+    return {
+        state: [_run(here) for window in windows if (here := axis.from_file(window))]
+        for state, windows in of_file.items()
+    }
+
+
 def _finite(value: Any) -> Any:
     """Replace NaN and infinity, for which JSON has no word, by None."""
     if isinstance(value, Mapping):
@@ -175,7 +187,9 @@ def _span(interval: Interval) -> Json:
         "start": interval.start,
         "end": interval.end,
         "score": _finite(float(interval.score)),
-        "rank": interval.rank,
+        "confidence": _finite(interval.confidence),
+        "trust": interval.trust,
+        "confirmed": interval.confirmed,
         "times": times if times is not None and math.isfinite(sum(times)) else None,
         "source": None if interval.source_start is None else _run(interval.source),
     }

@@ -28,6 +28,7 @@ MAX_YAML_VALUES = 30_000  # each takes Python a tenth of a millisecond
 MAX_DIGITS = 50  # of a YAML number
 MAX_BRACKETS = 20  # within each other, in YAML; a vocabulary needs two
 _TWICE = "given twice; list its descriptions together"
+BOOL = "tag:yaml.org,2002:bool"
 _COLUMNS = ("times_s", "source_frames", "presence")
 _OF_BOTH = ("schema", "encoder", "features")
 _OF_HISTORY = (
@@ -47,7 +48,7 @@ _OF_VOCABULARY = (
     "text_features",
     "examples",
     "example_features",
-    "covers",
+    "exhaustive",
 )
 
 
@@ -123,6 +124,8 @@ def vocabulary_yaml(
     states: Mapping[str, Sequence[str]],
     object: str | None = None,
     below: Mapping[str, Sequence[str]] | None = None,
+    *,
+    exhaustive: bool = False,
 ) -> str:
     """Return a vocabulary as the text of a .yaml file; ``below``: further lines of each state."""
     lines = [f"object: {yaml_scalar(object)}"] if object else []
@@ -131,6 +134,8 @@ def vocabulary_yaml(
         lines.append(f"  {yaml_scalar(state)}:")
         lines += [f"    - {yaml_scalar(text)}" for text in texts]
         lines += [f"    {line}" for line in (below or {}).get(state, ())]
+    if exhaustive:
+        lines.append("exhaustive: true")
     return "\n".join(lines) + "\n"
 
 
@@ -190,8 +195,8 @@ def write_vocabulary(path: str | os.PathLike[str], vocabulary: Vocabulary) -> Pa
     arrays["descriptions"] = np.array(texts)
     if vocabulary.features is not None:
         arrays["features"] = vocabulary.features
-    if vocabulary.covers != "some":
-        arrays["covers"] = vocabulary.covers
+    if vocabulary.exhaustive:
+        arrays["exhaustive"] = True
     if vocabulary.examples or vocabulary.changes:
         arrays |= _example_arrays(vocabulary)
     return write_npz(path, arrays)
@@ -264,7 +269,7 @@ def _vocabulary_from_arrays(
         check_schema(_text(arrays, "schema", VOCABULARY_SCHEMA), VOCABULARY_SCHEMA)
         fields = _examples_from_arrays(arrays)
         fields |= {key: _text(arrays, key, None) for key in ("encoder", "object")}
-        fields["covers"] = _text(arrays, "covers", "some")
+        fields["exhaustive"] = "exhaustive" in arrays
         if "features" not in arrays and "examples" in fields:
             return _wordless(arrays, name, fields)
         features = _first(arrays, ("features", "text_features"), name, what)
@@ -372,8 +377,11 @@ def _parse_yaml(text: str) -> Any:
             return super().compose_node(parent, index)
 
     def mapping(loader: Any, node: Any) -> dict[Any, Any]:
-        make = loader.construct_object
-        pairs = [(make(key, deep=True), make(value, deep=True)) for key, value in node.value]
+        make, pairs = loader.construct_object, []
+        for key, value in node.value:
+            is_flag = key.value == "exhaustive" and value.tag == BOOL  # the only one there is
+            flag = loader.construct_yaml_bool(value) if is_flag else make(value, deep=True)
+            pairs.append((make(key, deep=True), flag))
         return unique(pairs, _TWICE)
 
     def truth(loader: Any, node: Any) -> Any:
@@ -392,7 +400,7 @@ def _parse_yaml(text: str) -> Any:
 
     for tag in ("int", "float"):
         Loader.add_constructor(f"tag:yaml.org,2002:{tag}", number)
-    Loader.add_constructor("tag:yaml.org,2002:bool", truth)
+    Loader.add_constructor(BOOL, truth)
     Loader.add_constructor(yaml.resolver.BaseResolver.DEFAULT_MAPPING_TAG, mapping)
     try:
         return yaml.load(text, Loader=Loader)

@@ -39,6 +39,7 @@ SCHEMA = "dejacue.finding/2"
 PIXELS = ("video", "masks", "objects")  # of how a history was made: what pictures depend on
 SOURCE_KEY, CROP_PREFIX = "made_of", "crop-"
 _EVIDENCE = ("cosines", "centre", "scale", "responses", "frames", "zero")
+_LABELS = "labels"  # of a readout that labels frames
 
 
 @dataclass(frozen=True)
@@ -179,6 +180,8 @@ def write_finding(folder: Path, finding: Parts) -> Path:
         write_history(place, history)
     stem = place.name.removesuffix(".history.npz")
     arrays = {name: getattr(evidence, name) for name in _EVIDENCE}
+    if evidence.labels is not None:
+        arrays[_LABELS] = evidence.labels
     writers: dict[str, Callable[[Path], Path]] = {
         "vocabulary": lambda file: write_vocabulary(file, finding.vocabulary),
         "evidence": lambda file: write_npz(file, arrays),
@@ -261,7 +264,7 @@ def read_finding(folder: Path) -> Parts:
             raise InputError(problem, file=folder / DOCUMENT, field="files", remedy=remedy)
         files[what] = folder / name
     history, vocabulary = read_history(files["history"]), read_vocabulary(files["vocabulary"])
-    arrays = read_npz(files["evidence"], _EVIDENCE)
+    arrays = read_npz(files["evidence"], (*_EVIDENCE, _LABELS))
     timeline = document.timeline
     with in_file(folder):
         same = _words_of(timeline.states) == _words_of(vocabulary.states)
@@ -271,7 +274,7 @@ def read_finding(folder: Path) -> Parts:
             remedy = "run locate again, or copy the whole folder again"
             raise InputError(problem, field="files", remedy=remedy)
         columns: dict[str, Any] = {**arrays, "zero": str(arrays["zero"])}
-        evidence = Evidence(**{name: columns[name] for name in _EVIDENCE})
+        evidence = Evidence(**columns)
     pictures, made = read_pictures(files["pictures"]) or Pictures({}, {}), document.made
     return Parts(
         history,
@@ -299,7 +302,16 @@ def _is_evidence(arrays: Mapping[str, Any], history: History, vocabulary: Vocabu
         and all(arrays[name].shape == expected for name, expected in shapes.items())
         and all(arrays[name].dtype.kind == "f" for name in shapes)
         and all(bool(np.isfinite(arrays[name]).all()) for name in shapes)
+        and _are_labels(arrays.get(_LABELS), history, vocabulary)
     )
+
+
+def _are_labels(labels: Any, history: History, vocabulary: Vocabulary) -> bool:
+    """Return whether these are numbers of states, −1 for none of them, a number for each frame."""
+    if labels is None:
+        return True
+    shaped = labels.dtype.kind == "i" and labels.shape == (len(history),)
+    return shaped and bool(((labels >= -1) & (labels < len(vocabulary.states))).all())
 
 
 def read_document(folder: Path) -> Document:

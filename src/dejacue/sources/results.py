@@ -24,7 +24,6 @@ from dejacue.records import (
     Timeline,
     Window,
 )
-from dejacue.records.interval import KINDS
 from dejacue.records.note import Severity, in_order
 from dejacue.sources.atomic import write_bytes, write_whole
 from dejacue.sources.documents import (
@@ -45,11 +44,11 @@ from dejacue.sources.formats.tables import is_table, table_bytes, table_rows
 
 REFERENCES_SCHEMA = "dejacue.references/1"
 MAX_RESULT_BYTES = 256 << 20
-_REFERENCE_COLUMNS = ("history", "state", "start", "end", "component")
+_REFERENCE_COLUMNS = ("history", "state", "start", "end")
+_HISTORY_COLUMNS = ("component", "first", "last", "complete")  # the same in all rows of a history
 _TIMELINE_COLUMNS = ("history", "state", "start", "end")
 Cells = Iterator[tuple[named, dict[str, Any]]]  # rows of a table, and where they stand
-Ranks = dict[tuple[str, str | None], int]  # the last of each state, or of its description
-Rank = Annotated[int, msgspec.Meta(ge=1)]
+Share = Annotated[float, msgspec.Meta(ge=0, le=1)]
 
 
 class IntervalDocument(msgspec.Struct, kw_only=True):
@@ -64,8 +63,8 @@ class IntervalDocument(msgspec.Struct, kw_only=True):
     source_end: FrameNumber | None = None
     state: Name
     description: Name | None = None
-    rank: Rank = 1
-    kind: str | None = None
+    confidence: Share | None = None
+    confirmed: bool = False
     diagnostics: Diagnostics | None = None
 
     def __post_init__(self) -> None:  # msgspec says in which row it fails
@@ -81,14 +80,9 @@ class IntervalDocument(msgspec.Struct, kw_only=True):
         if self.start_s is not None and self.end_s is not None and self.end_s < self.start_s:
             problem = f"ends at {self.end_s:g} s, before its start at {self.start_s:g} s"
             raise InputError(problem, field="end_s", value=self.end_s)
-        if self.kind not in (None, *KINDS):
-            raise unknown("kind", self.kind, KINDS)
 
     def interval(self) -> Interval:
-        fields: dict[str, Any] = {name: getattr(self, name) for name in _INTERVAL_FIELDS}
-        if self.kind is None:
-            fields["kind"] = "answer" if self.rank == 1 else "alternative"
-        return Interval(**fields)
+        return Interval(**{name: getattr(self, name) for name in _INTERVAL_FIELDS})
 
 
 _INTERVAL_FIELDS = IntervalDocument.__struct_fields__
@@ -152,6 +146,7 @@ class _Reference(msgspec.Struct, forbid_unknown_fields=True):
     component: str | None = None
     frames: tuple[FrameNumber, FrameNumber] | None = None
     descriptions: dict[str, list[str]] | None = None
+    complete: bool = False
 
 
 class _ReferenceRow(msgspec.Struct):
@@ -162,6 +157,9 @@ class _ReferenceRow(msgspec.Struct):
     start: FrameNumber
     end: FrameNumber
     component: str | None = None
+    first: FrameNumber | None = None
+    last: FrameNumber | None = None
+    complete: bool | None = None
 
 
 class _IntervalRow(IntervalDocument, kw_only=True):
@@ -190,9 +188,9 @@ def read_references(
 ) -> list[Reference]:
     """Read references from JSON, from a table or from a file of another tool.
 
-    A ``.csv``, ``.parquet`` or ``.arrow`` has the columns history, state, start, end and, if
-    histories share their source, component: one row per window. A file of another tool is
-    recognised by its ending or by what it holds (docs/formats.md).
+    A ``.csv``, ``.parquet`` or ``.arrow`` has the columns history, state, start, end and, where
+    they are known, component, first, last and complete: one row per window. A file of another tool
+    is recognised by its ending or by what it holds (docs/formats.md).
 
     states    the states that may occur; others are refused
 
@@ -217,8 +215,8 @@ def read_references(
 def _our_references(name: str) -> list[Reference]:
     with in_file(name):
         if is_table(name):
-            rows = table_rows(name, _REFERENCE_COLUMNS[:-1], _REFERENCE_COLUMNS, only=True)
-            return _references_from_rows(rows)
+            columns = (*_REFERENCE_COLUMNS, *_HISTORY_COLUMNS)
+            return _references_from_rows(table_rows(name, _REFERENCE_COLUMNS, columns, only=True))
         documents = _documents(name)
         if len(documents) != 1 or not isinstance(documents[0], dict):
             problem = 'references are a JSON object with the key "histories"'
@@ -242,14 +240,20 @@ def write_references(
         lines = map(_as_line, records)
         return write_document(path, {"schema": REFERENCES_SCHEMA}, "histories", lines)
     suffix = Path(path).suffix.lower()
+    kind = "CSV" if suffix == ".csv" else "table"
     for record in records:
-        if record.frames is not None or record.descriptions is not None:
-            kind, id = "CSV" if suffix == ".csv" else "table", record.history_id
-            problem = f'a {kind} cannot hold the frames and descriptions of history "{id}"'
+        what = "descriptions" if record.descriptions is not None else None
+        if not all(record.states.values()):
+            what = "states without a window"
+        if what is not None:
+            problem = f'a {kind} cannot hold the {what} of history "{record.history_id}"'
             remedy = "give a name that ends in .json"
-            raise InputError(problem, file=path, value=id, remedy=remedy)
+            raise InputError(problem, file=path, value=record.history_id, remedy=remedy)
     rows = [row for record in records for row in record.to_rows()]
-    columns = {name: [row[name] for row in rows] for name in _REFERENCE_COLUMNS}
+    names = [*_REFERENCE_COLUMNS, "component"]
+    names += ["first", "last"] if any(record.frames for record in records) else []
+    names += ["complete"] if any(record.complete for record in records) else []
+    columns = {name: [row[name] for row in rows] for name in names}
     return write_bytes(path, table_bytes(columns, suffix))
 
 
@@ -335,24 +339,35 @@ def _reference(row: Any, where: str) -> Reference:
 
 def _references_from_rows(rows: Cells) -> list[Reference]:
     states: dict[str, dict[str, list[Window]]] = {}
-    components: dict[str, str] = {}
+    facts: dict[str, dict[str, Any]] = {}  # of each history
     for place, cells in rows:
         with place:
             row = declared(cells, _ReferenceRow, strict=False)
             windows = states.setdefault(row.history, {}).setdefault(row.state, [])
             windows.append(Window(row.start, row.end))
-            known = components.get(row.history, row.component)
-            if row.component not in (None, known):
-                problem = (
-                    f'history "{row.history}" has the component "{row.component}" here, but '
-                    f'"{known}" above'
-                )
-                remedy = "a history has one"
-                raise InputError(problem, field="component", value=row.component, remedy=remedy)
-            if row.component is not None:
-                components[row.history] = row.component
+            known = facts.setdefault(row.history, {})
+            for name in _HISTORY_COLUMNS:
+                value = getattr(row, name)
+                if value is not None and known.setdefault(name, value) != value:
+                    problem = (
+                        f'history "{row.history}" has the {name} "{value}" here, but '
+                        f'"{known[name]}" above'
+                    )
+                    remedy = "a history has one"
+                    raise InputError(problem, field=name, value=value, remedy=remedy)
+            if (row.first is None) != (row.last is None):
+                problem = f'history "{row.history}" has only one of first and last'
+                raise InputError(problem, field="first", remedy="give both or neither")
     return [
-        Reference(history, windows, components.get(history))  # type: ignore[arg-type]
+        Reference(
+            history,
+            windows,  # type: ignore[arg-type]
+            facts[history].get("component"),  # type: ignore[arg-type]
+            (facts[history]["first"], facts[history]["last"])
+            if "first" in facts[history]
+            else None,  # type: ignore[arg-type]
+            complete=facts[history].get("complete", False),
+        )
         for history, windows in states.items()
     ]
 
@@ -365,17 +380,11 @@ def _timeline(row: Any, where: str) -> Timeline:
             problem = "has no list of intervals but holds references"
             raise InputError(problem, field="intervals", remedy="give references last")
         check_schema(row.get("schema", TIMELINE_SCHEMA), TIMELINE_SCHEMA)
-        document = declared(row, TimelineDocument)
-        ranks: Ranks = {}
-        for at, interval in enumerate(document.intervals):
-            with named(f"intervals[{at}]"):
-                _check_rank(interval, ranks)
-        return document.timeline()
+        return declared(row, TimelineDocument).timeline()
 
 
 def _timelines_from_rows(rows: Cells) -> list[Timeline]:
     histories: dict[str, list[Interval]] = {}
-    ranks: dict[str, Ranks] = {}
     notes: dict[str, dict[str, None]] = {}  # of history, the text of its cells
     no_answer: dict[str, dict[str, tuple[str, ...]]] = {}
     for place, cells in rows:
@@ -387,13 +396,12 @@ def _timelines_from_rows(rows: Cells) -> list[Timeline]:
                 no_answer.setdefault(reason.history, {})[reason.state] = ()
                 notes.setdefault(reason.history, {})[reason.notes] = None
                 continue
-            for name in ("start_s", "end_s"):
+            for name in ("start_s", "end_s", "confidence"):
                 if cells.get(name) != cells.get(name):  # a table may hold NaN for "not known"
                     del cells[name]
             row = declared(cells, _IntervalRow, strict=False)
             if isinstance(text, str) and text:
                 notes.setdefault(row.history, {})[text] = None
-            _check_rank(row, ranks.setdefault(row.history, {}))
             histories.setdefault(row.history, []).append(row.interval())
     return [
         Timeline.of(
@@ -411,24 +419,6 @@ def _notes_of(notes: Mapping[str, Iterable[str]], history: str) -> Iterable[Note
     """Return the notes of all cells of a history."""
     lines = (line for text in notes.get(history, ()) for line in text.split(" | "))
     return map(Note.from_line, dict.fromkeys(lines))
-
-
-def _check_rank(row: IntervalDocument, ranks: Ranks) -> None:
-    """Refuse a rank of a state (or of its description) that is given twice or left out."""
-    key = row.state, row.description
-    last = ranks.get(key, 0)
-    if row.rank != last + 1:
-        twice = row.rank <= last
-        problem = "is given twice" if twice else f"does not follow rank {row.rank - 1}"
-        problem = f"rank {row.rank} of {_quoted(*key)} {problem}"
-        remedy = "keep one interval for each rank" if twice else None
-        raise InputError(problem, field="rank", value=row.rank, remedy=remedy)
-    ranks[key] = row.rank
-
-
-def _quoted(state: str, description: str | None) -> str:
-    detail = "" if description is None else f', description "{description}"'
-    return f'state "{state}"{detail}'
 
 
 def _check_unique(records: Iterable[Any]) -> Iterator[Any]:
@@ -483,6 +473,26 @@ def references_in(
         ]
 
 
+def as_complete(references: Iterable[Reference], times: Any = None) -> list[Reference]:
+    """Return references as those that list every occurrence, of all frames of their videos.
+
+    times   the videos or histories, as in ``read_references``; what has its frames needs none
+    """
+    clocks = Clocks(times)
+    records = []
+    for reference in references:
+        frames = reference.frames
+        if frames is None:
+            clock = clocks.of(reference.history_id, reference.component, Path())
+            if clock is None:
+                problem = f'history "{reference.history_id}": its first and last frame are unknown'
+                remedy = "give the video as times"
+                raise InputError(problem, field="times", remedy=remedy)
+            frames = Window(*clock.frames[[0, -1]].tolist())
+        records.append(replace(reference, frames=frames, complete=True))
+    return records
+
+
 def _needs_times(subject: str, history: str) -> InputError:
     problem = f"{subject}is in seconds, and only the video tells the time of each frame"
     remedy = f"give the video or {history} as times"
@@ -514,7 +524,9 @@ def references_as(references: Iterable[Reference], format: Format, *, times: Any
                     seconds = clock.times_s(window) if clock and format.timed else None
                     if clock is not None:
                         clock.check(window)
-                spans.append(Span(state, window, seconds, object, objects[object], None, texts))
+                spans.append(
+                    Span(state, window, seconds, object, objects[object], descriptions=texts)
+                )
     if not objects:
         raise InputError("there are no references to write", field="references")
     content = format.write(Marks(spans, objects, rates=rates, truth=True))

@@ -33,6 +33,7 @@ _INTERVAL = {
     "source_start": "int64",
     "source_end": "int64",
     "score": "float64",
+    "confidence": "float64",
 }
 _COLUMNS = {
     "rank": "int64",
@@ -56,7 +57,7 @@ class RankedTimeline(NamedTuple):
 
 
 class Match(NamedTuple):
-    """An interval of a state in a history of a store.
+    """An occurrence of a state in a history of a store.
 
     rank           of the history, from 1: the one that looks most like the object
     object_score   how much it does, see ``Store.query``
@@ -72,7 +73,7 @@ class Match(NamedTuple):
 
 
 class Matches(Tabular, Iterator[Match]):
-    """The answers of a store, the likeliest objects first and of each the clearest state first;
+    """The answers of a store, the likeliest objects first and of each all occurrences in time;
     computed a chunk at a time while they are iterated over, and once.
 
     meaningless   histories so far that have no answer, and why
@@ -120,14 +121,13 @@ class Matches(Tabular, Iterator[Match]):
             if subject.meaningless:
                 self.meaningless[subject.id] = subject.meaningless
                 yield Match(*history, None, subject.notes)  # type: ignore[arg-type]
-            for interval in sorted(intervals.get(subject.id, ()), key=lambda row: -row.score):
+            for interval in intervals.get(subject.id, ()):
                 yield Match(*history, interval, subject.notes)
 
     def columns(self) -> dict[str, Any]:
         """Return named columns of equal length: arrays of numbers, lists of text.
 
-        rank (of the history), history, source, object_score; then those of ``Timeline.columns``
-        but rank and kind, since each state has its best interval only.
+        rank (of the history), history, source, object_score; then those of ``Timeline.columns``.
         """
         self._check_not_consumed()
         self._consumed = True
@@ -136,8 +136,6 @@ class Matches(Tabular, Iterator[Match]):
         table = timeline.columns()
         places = {subject.id: at for at, subject in enumerate(timeline.subjects)}
         which = np.array([places[id] for id in table["history"]], np.int64)
-        order = np.lexsort((-table["score"], which))
-        which = which[order]
         sources = [source for chunk in chunks for source in chunk.sources]
         scores = np.concatenate([np.empty(0), *(chunk.object_scores for chunk in chunks)])
         first = {
@@ -146,11 +144,7 @@ class Matches(Tabular, Iterator[Match]):
             "source": [sources[at] for at in which],
             "object_score": scores[which],
         }
-        return first | {
-            name: values[order] if isinstance(values, np.ndarray) else [values[k] for k in order]
-            for name, values in table.items()
-            if name not in ("history", "rank", "kind")
-        }
+        return first | {name: values for name, values in table.items() if name != "history"}
 
     def rows(self, notes: Sequence[str] = ()) -> Iterator[Row]:
         """Yield each match as a flat dict, with the object and the manifest's columns of its

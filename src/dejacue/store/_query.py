@@ -1,7 +1,7 @@
 """One vocabulary over all histories of a store: is this the object, and when in which state?
 
     means of the frames · centre of the words ──▶ order of the histories
-    rows of the first ``top`` of them ──▶ locate_many ──▶ windows
+    rows of the first ``top`` of them ──▶ locate_many ──▶ every occurrence of each state
 
 Histories are read in that order, a chunk at a time, so that the best come first and memory stays
 flat. With Ray, chunks are read on several machines: the index is read here, and a task gets the
@@ -31,9 +31,10 @@ from dejacue.cluster import check_version, connected
 from dejacue.errors import InputError
 from dejacue.method.coordinates import unit_rows
 from dejacue.method.localization import CHUNK_BYTES, CHUNK_HISTORIES, locate_many
+from dejacue.method.plan import Plan
 from dejacue.method.readout import Readout
 from dejacue.progress import Progress
-from dejacue.records import History, Vocabulary
+from dejacue.records import History, Timeline, Vocabulary
 from dejacue.records.arrays import Floats
 from dejacue.records.history import MEANINGLESS
 from dejacue.store import _index as index
@@ -48,13 +49,20 @@ TASKS_PER_CORE = 2  # that wait or are done
 MAX_PARTS = 16  # of what a kernel call takes: smaller ones are not worth sending
 SLOT_BITS = 32  # of a segment and a slot in one number
 Places = NDArray[np.int64]  # (H, 2): segment and slot
-VocabularyAndReadout = tuple[Vocabulary, str | Readout]
 Pending = Callable[[], RankedTimeline]  # waits for the answers of a part
 Ranked = tuple[Sequence[History], Sequence[str | None], NDArray[np.float64], int]
 _MADE_WITH = f"CASE WHEN instr(made_with, '\"{MEANINGLESS}\"') THEN made_with END"
 _PACKED = (
     f", histories.id, NULL, source, interval_s, {_MADE_WITH}, runs, times_s, source_frames, NULL"
 )
+
+
+class Asked(NamedTuple):
+    """What is looked for, and how."""
+
+    vocabulary: Vocabulary
+    readout: str | Readout
+    trust: bool
 
 
 class IndexEntry(NamedTuple):
@@ -81,14 +89,19 @@ class Part(NamedTuple):
     version: str = __version__
 
 
-def answer(words: VocabularyAndReadout, ranked: Ranked) -> RankedTimeline:
+def answer(asked: Asked, ranked: Ranked) -> RankedTimeline:
     histories, sources, object_scores, before = ranked
-    vocabulary, readout = words
-    timelines = locate_many(histories, vocabulary, readout=readout)
-    return RankedTimeline(timelines.joined(), sources, object_scores, before)
+    vocabulary, readout, trust = asked
+    if trust:
+        plan = Plan.of(None, readout)
+        views = (plan.view(history, vocabulary) for history in histories)
+        timeline = Timeline.joined([plan.analyse(view) for view in views])
+    else:
+        timeline = locate_many(histories, vocabulary, readout=readout).joined()
+    return RankedTimeline(timeline, sources, object_scores, before)
 
 
-def read_part(words: VocabularyAndReadout, part: Part) -> RankedTimeline | None:
+def read_part(asked: Asked, part: Part) -> RankedTimeline | None:
     """Return its answers; None where a segment is gone, since the store was compacted meanwhile."""
     check_version(part.version)
     folder = part.store / "segments"
@@ -111,7 +124,7 @@ def read_part(words: VocabularyAndReadout, part: Part) -> RankedTimeline | None:
         for segment, _, first, length, columns in part.entries
     ]
     sources = [entry.columns.source for entry in part.entries]
-    return answer(words, (histories, sources, part.object_scores, part.before))
+    return answer(asked, (histories, sources, part.object_scores, part.before))
 
 
 class Query:
@@ -125,14 +138,14 @@ class Query:
     def __init__(
         self,
         store: Store,
-        vocabulary: Vocabulary,
-        readout: str | Readout,
+        asked: Asked,
         top: int | None,
         where: Mapping[str, str] | None,
         centre: Floats | None = None,  # what objects look like; None: what the words share
     ) -> None:
-        self._store, self._words, self._top, self._where = store, (vocabulary, readout), top, where
+        self._store, self._asked, self._top, self._where = store, asked, top, where
         if centre is None:
+            vocabulary = asked.vocabulary
             assert vocabulary.features is not None
             centre = vocabulary.weights @ unit_rows(vocabulary.features)
         self._centre = (centre / max(float(np.linalg.norm(centre)), 1e-12)).astype(np.float32)
@@ -162,22 +175,22 @@ class Query:
     def _on_ray(self, ray: Any, cores: int) -> Iterator[Pending]:
         """Submit all parts. Tasks that nobody waits for any more run to their end, a few at most:
         ray.cancel (2.60) ends this process where the task has just failed."""
-        task, words = ray.remote(read_part), ray.put(self._words)
+        task, asked = ray.remote(read_part), ray.put(self._asked)
 
         def received(part: slice, reference: Any) -> RankedTimeline:
             chunk: RankedTimeline | None = ray.get(reference)
             return self._answer(part) if chunk is None else chunk  # still holds the segments
 
         for part in self._parts(min(cores, MAX_PARTS)):
-            yield partial(received, part, task.remote(words, self._part(part)))
+            yield partial(received, part, task.remote(asked, self._part(part)))
 
     def _in_threads(self, pool: ThreadPoolExecutor, threads: int) -> Iterator[Pending]:
         """Submit all parts: this thread reads the index while others work on earlier parts."""
         for part in self._parts(threads):
-            yield pool.submit(answer, self._words, self._histories(part)).result
+            yield pool.submit(answer, self._asked, self._histories(part)).result
 
     def _answer(self, part: slice) -> RankedTimeline:
-        return answer(self._words, self._histories(part))
+        return answer(self._asked, self._histories(part))
 
     def _open(self, stack: contextlib.ExitStack) -> None:
         """Take a snapshot of the index and map the segments that it names."""

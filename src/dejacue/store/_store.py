@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from dejacue.cluster import check_engine
 from dejacue.errors import InputError, StrPath, need, shortened, unknown
+from dejacue.method.coordinates import query_directions
 from dejacue.method.plan import DEFAULT_READOUT, Plan
 from dejacue.method.readout import Readout
 from dejacue.method.state_readout import is_count
@@ -41,7 +42,7 @@ from dejacue.store._packing import (
     stored_rows,
     unpacked,
 )
-from dejacue.store._query import Query
+from dejacue.store._query import Asked, Query
 from dejacue.store._segments import (
     HEADER,
     MEANS,
@@ -743,6 +744,7 @@ class Store:
         like: Confirmed | Sequence[Confirmed] = (),
         readout: str | Readout = DEFAULT_READOUT,
         top: int | None = None,
+        trust: bool = False,
         where: Where | None = None,
         threads: int = 1,
         engine: str = "local",
@@ -754,17 +756,18 @@ class Store:
         First: is this the object? ``object_score`` is the mean cosine of a history's frames with
         the centre of the vocabulary (every state weighs the same): how much it looks like what all
         the words have in common. Histories are ranked by it, and only by it. Then: when is it in
-        which state? ``score`` is that of the readout and compares windows and states *within* a
-        history. It says nothing about which history is meant: contrast finds the window that
-        differs most from the rest, and something differs in every history. Neither is a
-        probability, and object scores compare under one vocabulary only. They depend on nothing
-        else in the store, so ``where`` and ``top`` never change them.
+        which state? ``score`` is that of the readout and compares occurrences *within* a history.
+        It says nothing about which history is meant: an occurrence differs from the rest of its
+        history, and something differs in every one. Neither is a probability, and object scores
+        compare under one vocabulary only. They depend on nothing else in the store, so ``where``
+        and ``top`` never change them.
 
         like      findings in which you confirmed when these states hold: they teach what to look
                   for, beside the words or, without a vocabulary, instead of them. Then histories
                   are ranked by how much they look like the teachers' objects
         readout   as in ``locate``
         top       how many histories; None: all. Features of the others are not read
+        trust     also tell how far to trust each occurrence; it takes about a millisecond a history
         where     which of them, as in ``rows``
         threads   kernel calls side by side
         engine    local, or ray: rows are read on the machines of a cluster, which must see the
@@ -773,8 +776,8 @@ class Store:
                   on this machine for as long as the answers are read)
 
         Iterate over it for one Match after the other, each computed when it is reached, take
-        ``columns()``, ``to_dataframe()`` or ``to_arrow()``, or ``write`` them to a file. Each state
-        has its best interval; one that the readout does not find has none.
+        ``columns()``, ``to_dataframe()`` or ``to_arrow()``, or ``write`` them to a file. A match is
+        an occurrence of a state; a state that is not found in a history has none there.
         """
         teachers = as_teachers(like)
         if teachers:
@@ -786,7 +789,8 @@ class Store:
         self._check_vocabulary(vocabulary, words)
         centre = None if words else looks(teachers)
         check_engine(engine, ray_address)
-        Plan.of(None, readout, None, 1, False, "auto")  # refuses a readout that is not known
+        plan = Plan.of(None, readout)  # refuses a readout that is not known
+        query_directions(vocabulary, plan.coordinates, plan.readout.query_pooling)
         if top is not None and not is_count(top, 1):
             problem = f"top {top}: give the number of histories, 1 or more"
             raise InputError(problem, field="top", value=top)
@@ -795,7 +799,7 @@ class Store:
             raise InputError(problem, field="threads", value=threads)
         with index.snapshot(self.path) as now:
             index.condition(now, where)  # refuses names that are not known
-        query = Query(self, vocabulary, readout, top, where, centre)
+        query = Query(self, Asked(vocabulary, readout, trust), top, where, centre)
         return Matches(query.chunks(threads, engine, ray_address, progress), self.path)
 
     def _check_vocabulary(self, vocabulary: Vocabulary, words: bool = True) -> None:

@@ -157,9 +157,10 @@ class VocabularyBody(RequestModel):
     object: Text | None = None
     states: Annotated[
         dict[Text, Annotated[list[Text], Field(min_length=1, max_length=100)]],
-        Field(min_length=2, max_length=50),
+        Field(min_length=1, max_length=50),
         PairsToo,
     ]
+    exhaustive: bool = False
     revision: Revision = None
 
 
@@ -199,7 +200,7 @@ def read_words(id: Id, studio: StudioDep) -> Json:
     states = {state: list(texts) for state, texts in words.states.items()}
     revision = revision_of(path)
     about = {"id": id, "object": words.object, "revision": revision}
-    return {**about, "states": states, "order": list(states)}
+    return {**about, "states": states, "order": list(states), "exhaustive": words.exhaustive}
 
 
 @router.post("/api/words")
@@ -220,7 +221,7 @@ def write_words(id: Id, body: VocabularyBody, studio: StudioDep) -> Json:
     if path.suffix.lower() not in WORDS:
         raise InputError(f'"{id}": a word list ends in .yaml', field="id", value=id)
     Vocabulary(body.states, object=body.object)  # refuses bad ones before they are written
-    text = vocabulary_yaml(body.states, body.object)
+    text = vocabulary_yaml(body.states, body.object, exhaustive=body.exhaustive)
     with studio.writing:
         check_revision(body.revision, revision_of(path), id)
         write_text(path, text)

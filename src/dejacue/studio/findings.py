@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import tempfile
 from collections.abc import Mapping, Sequence
@@ -18,7 +19,7 @@ from dejacue.errors import DejaCueError, InputError, unknown
 from dejacue.method.plan import READOUTS, readout_from
 from dejacue.method.strips import Border, Strip, marked, open_borders
 from dejacue.pipeline import EncoderOptions, Finding
-from dejacue.records import Example, Vocabulary
+from dejacue.records import Example, Interval, Note, Vocabulary
 from dejacue.records.note import in_order
 from dejacue.report.exports import EXPORTS
 from dejacue.sources.files import file_name
@@ -60,13 +61,12 @@ class ReadingSettings(RequestModel):
 
     readout: Text | None = None
     coordinates: Text | None = None
-    top: Annotated[int, Field(ge=1, le=100)] | None = None
     smoothing: Annotated[int, Field(ge=1, le=100_000)] | None = None
 
 
 class WordsModel(RequestModel):
     """States with their descriptions, and examples; fields that you omit stay as the finding has
-    them."""
+    them. exhaustive: whether every frame shows one of the states."""
 
     object: Text | None = None
     states: (
@@ -79,6 +79,7 @@ class WordsModel(RequestModel):
     ) = None
     examples: Annotated[list[ExampleModel], Field(max_length=10_000)] | None = None
     changes: Annotated[list[Frame], Field(max_length=10_000)] | None = None
+    exhaustive: bool | None = None
 
 
 class ReadBody(WordsModel, ReadingSettings):
@@ -170,6 +171,7 @@ def info(id: Id, studio: StudioDep, finding: FindingDep) -> Json:
         "order": list(finding.vocabulary.states),
         "examples": [_mark(finding, example) for example in finding.vocabulary.examples],
         "changes": scene["changes"],
+        "exhaustive": finding.vocabulary.exhaustive,
         "settings": scene["settings"],
         "warnings": [note.to_dict() for note in finding.warnings],
     }
@@ -221,10 +223,26 @@ def _with_shown_states(body: WordsModel) -> WordsModel:
     return body.model_copy(update={"states": states})
 
 
+def _needs_marks(words: WordsModel) -> bool:
+    """Return whether it has one state, which cannot be read until something shows it."""
+    return words.states is not None and len(words.states) < 2 and not words.examples
+
+
+def _first_marks(body: MarkBody) -> list[ExampleModel]:
+    """Return an example of each state that is marked on a strip."""
+    return [
+        ExampleModel(state=state, start=body.frames[first], end=body.frames[last])
+        for state, spans in body.marks.items()
+        for first, last in spans[:1]
+        if state in (body.states or ()) and 0 <= first <= last < len(body.frames)
+    ]
+
+
 @router.post("/{id:path}/strip")
 def strip(id: Id, body: StripBody, studio: StudioDep, finding: FindingDep) -> Json:
     """Return frames side by side to be marked, and what is believed of each."""
-    again = reread(studio, finding, _with_shown_states(body), body)
+    words = _with_shown_states(body)
+    again = finding if _needs_marks(words) else reread(studio, finding, words, body)
     pictures = again.strip(body.count, border=_border(body.border))
     return {
         "frames": pictures.frames,
@@ -238,13 +256,16 @@ def mark(id: Id, body: MarkBody, studio: StudioDep, finding: FindingDep) -> Json
     """Return the examples with what was marked on a strip, and the borders that are still open, the
     widest first; nothing is written."""
     frames = tuple(body.frames)
-    again = reread(studio, finding, _with_shown_states(body), body)
+    words = _with_shown_states(body)
+    if _needs_marks(words):
+        words = _with_shown_states(body.model_copy(update={"examples": _first_marks(body)}))
+    again = reread(studio, finding, words, body)
     pictures = Strip(again.history, frames, (None,) * len(frames), _border(body.border))
     spans: dict[str | None, Any] = dict(body.marks.items())
-    words = marked(again.history, again.vocabulary, pictures, spans, new_states=body.states or ())
+    known = marked(again.history, again.vocabulary, pictures, spans, new_states=body.states or ())
     return {
-        "examples": [_mark(again, example) for example in words.examples],
-        "borders": [border._asdict() for border in open_borders(again.history, words)],
+        "examples": [_mark(again, example) for example in known.examples],
+        "borders": [border._asdict() for border in open_borders(again.history, known)],
     }
 
 
@@ -318,7 +339,7 @@ def finding_row(studio: Studio, id: str) -> Json:
 
 def _read_row(folder: Path) -> Json:
     row: Json = {"doubts": 0, "states": [], "intervals": [], "notes": [], "problem": None}
-    row |= {"object": None, "encoder": None}
+    row |= {"object": None, "encoder": None, "trust": None, "confidence": None}
     try:
         document = read_document(folder)
         words = read_npz(folder / document.files.get("vocabulary", ""), ("object",))
@@ -326,14 +347,23 @@ def _read_row(folder: Path) -> Json:
         return row | {"problem": str(error).replace(f"{folder}/", "")}
     timeline = document.timeline
     notes = in_order((*document.warnings, *timeline.notes))
+    best = [interval for state in timeline.states if (interval := timeline.best(state))]
+    least = min(best, key=_certainty, default=None)
     return row | {
         "object": str(words["object"]) if "object" in words else None,
         "encoder": document.made.encoder,
         "doubts": len(document.doubts),
         "notes": [note.to_dict() for note in notes],
         "states": list(timeline.states),
-        "intervals": [answer.to_dict() for answer in timeline.answers],
+        "intervals": [interval.to_dict() for interval in timeline],
+        "trust": least and least.trust,
+        "confidence": least and least.confidence,
     }
+
+
+def _certainty(interval: Interval) -> tuple[bool, float]:
+    confidence = interval.confidence
+    return interval.confirmed, -math.inf if confidence is None else confidence
 
 
 def draw(
@@ -361,6 +391,9 @@ def draw(
             for frame in finding.thumbnails
         ],
     )
+    if scene["comparison"] is not None:
+        text = f"compared with the complete reference: {scene['comparison']['text']}"
+        notes = [Note(text, "information"), *notes]
     listed = [*scene["notes"], *(note.to_dict() for note in notes)]
     return {**scene, "notes": listed, "video": studio.video_of(finding.made)}
 
@@ -372,10 +405,13 @@ def reread(
     before = finding.vocabulary
     examples, changes = _examples(studio, before, words)
     object = words.object if "object" in words.model_fields_set else before.object
+    exhaustive = before.exhaustive if words.exhaustive is None else words.exhaustive
     settings = _settings(finding, reading)
     same_words = [(state, list(texts)) for state, texts in before.states.items()]
     if words.states is None or same_words == list(words.states.items()):
-        known = replace(before, examples=examples, changes=changes, object=object)
+        known = replace(
+            before, examples=examples, changes=changes, object=object, exhaustive=exhaustive
+        )
         unseen = any(example.features is None for example in known.elsewhere)
         encoder = studio.encoder_of(finding.history) if unseen else None
         return finding.with_words(known, encoder=encoder, **settings)
@@ -384,7 +420,11 @@ def reread(
         raise no_words(encoder.name)
     return finding.with_words(
         Vocabulary(
-            words.states, object=object, examples=examples, changes=changes, covers=before.covers
+            words.states,
+            object=object,
+            examples=examples,
+            changes=changes,
+            exhaustive=exhaustive,
         ),
         encoder=encoder,
         encoder_options=EncoderOptions(templates=finding.made.prompts),
@@ -404,7 +444,10 @@ def vocabulary(
     """Return these states, with the examples and changes of a request."""
     examples = [_example(studio, (), mark) for mark in words.examples or ()]
     changes = [Example(None, (frame, frame)) for frame in words.changes or ()]
-    return Vocabulary(states, object=words.object, examples=examples, changes=changes)
+    exhaustive = bool(words.exhaustive)
+    return Vocabulary(
+        states, object=words.object, examples=examples, changes=changes, exhaustive=exhaustive
+    )
 
 
 def _examples(
@@ -425,10 +468,9 @@ def _settings(finding: Finding, reading: ReadingSettings) -> dict[str, Any]:
     if settings["readout"] is not None:
         return settings
     before = finding.timeline.settings
-    settings["readout"] = readout_from(before.get("readout", {})) or READOUTS["contrast"]
-    for name in ("coordinates", "top"):
-        if settings[name] is None:
-            settings[name] = before.get(name)
+    settings["readout"] = readout_from(before.get("readout", {})) or READOUTS["timeline"]
+    if settings["coordinates"] is None:
+        settings["coordinates"] = before.get("coordinates")
     return settings
 
 

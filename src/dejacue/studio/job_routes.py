@@ -126,8 +126,9 @@ class FindBody(SamplingModel, WordsModel, ReadingSettings):
         words: Path | Vocabulary
         if self.vocabulary is not None:
             words = studio.workspace.existing(self.vocabulary, "vocabulary")
-            if self.examples or self.changes:
-                problem = "examples and changes need states; give the states of the word list"
+            if self.examples or self.changes or self.exhaustive is not None:
+                problem = "examples, exhaustive and changes need states; give the states of the "
+                problem += "word list"
                 raise InputError(problem, field="states")
         elif self.states is not None:
             words = vocabulary(studio, self, self.states)

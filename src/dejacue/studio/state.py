@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias, TypeVar, cast
 
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from dejacue.errors import InputError
 from dejacue.pipeline import EncoderOptions, Finding
 from dejacue.pipeline.by_name import SEARCH_FILE
-from dejacue.records import History, Note, Reference, Window
+from dejacue.records import History, Note, Reference
 from dejacue.records.words import Spelling
 from dejacue.sources.detectors import Detector, load_detector
 from dejacue.sources.encoders import Encoder, check_name, encoder_name
@@ -246,10 +246,8 @@ class Studio:
         inside = (path for path in places if path.exists() and self.workspace.id_of(path))
         return next(inside, None)
 
-    def references(
-        self, id: str, history: str, made: Made
-    ) -> tuple[Mapping[str, Sequence[Window]] | None, list[Note]]:
-        """Return the true windows of the history of a finding (None: they are not known) and, where
+    def references(self, id: str, history: str, made: Made) -> tuple[Reference | None, list[Note]]:
+        """Return the reference of the history of a finding (None: it is not known) and, where
         several files have some, a note: of a file in its folder, else of the one nearest to its
         video, else to the finding."""
         root, video, folder = self.workspace.root, self.video_of(made), self.folder(id)
@@ -269,7 +267,7 @@ class Studio:
                     file, *others = (path.relative_to(root).as_posix() for path in paths)
                     few = ", ".join(others[:3]) + (", …" if len(others) > 3 else "")
                     text = f"the references are those of {file}; not taken: {few}"
-                    return reference.states, [Note(text, "information")] if others else []
+                    return reference, [Note(text, "information")] if others else []
         return None, []
 
     def _by_history(self) -> dict[str, list[Path]]:

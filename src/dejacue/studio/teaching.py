@@ -1,5 +1,5 @@
-"""Apply what a person confirmed in findings to other videos; list the answers by how unsure they
-are."""
+"""Apply what a person confirmed in findings to other videos; list the answers, the least sure
+first."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def confirmed_teachers(studio: Studio, ids: Sequence[str]) -> Teachers:
         taught(words, findings)
     else:  # the teachers alone show the states
         bare = taught(None, findings)
-        words = replace(bare, object=words.object, covers=words.covers)
+        words = replace(bare, object=words.object, exhaustive=words.exhaustive)
     return Teachers(findings, words, ReadOptions(readout=first.readout))
 
 
@@ -277,8 +277,7 @@ def _masks_beside(studio: Studio, teacher: Finding, masks: Path, path: Path) -> 
 @router.get("/api/teaching/{id:path}")
 def teaching(id: Id, studio: StudioDep, folder: Annotated[Place | None, Query()] = None) -> Json:
     """Return the states that are confirmed in a finding, which findings can teach with it, and
-    those below a folder, the most unsure first: with the lowest score of an answer. Confirmed ones
-    come last."""
+    those below a folder, the least sure first. Confirmed ones come last."""
     ids, encoder = studio.workspace.contents().findings, finding_row(studio, id)["encoder"]
     confirmed = {known: studio.summary(known, _read_confirmed) for known in (*ids, id)}
     teachers = [
@@ -286,19 +285,18 @@ def teaching(id: Id, studio: StudioDep, folder: Annotated[Place | None, Query()]
         for known, states in confirmed.items()
         if len(states) >= MIN_STATES and finding_row(studio, known)["encoder"] == encoder
     ]
-    rows = []
-    for below in ids:
-        if folder is not None and below.startswith(f"{folder}/"):
-            row = finding_row(studio, below) | {"confirmed": confirmed[below]}
-            scores = (interval["score"] for interval in row["intervals"])
-            rows.append(row | {"lowest": min(scores, default=None)})
-    rows.sort(key=_by_doubt)
+    rows = [
+        finding_row(studio, below) | {"confirmed": confirmed[below]}
+        for below in ids
+        if folder is not None and below.startswith(f"{folder}/")
+    ]
+    rows.sort(key=_by_trust)
     return {"id": id, "confirmed": confirmed[id], "teachers": teachers, "rows": rows}
 
 
-def _by_doubt(row: Json) -> tuple[bool, float]:
-    lowest = row["lowest"]
-    return len(row["confirmed"]) >= MIN_STATES, -math.inf if lowest is None else lowest
+def _by_trust(row: Json) -> tuple[bool, bool, float]:
+    is_confirmed, least = len(row["confirmed"]) >= MIN_STATES, row["confidence"]
+    return is_confirmed, row["trust"] == "confirmed", -math.inf if least is None else least
 
 
 def _read_confirmed(folder: Path) -> list[str]:

@@ -26,18 +26,16 @@ def qvhighlights_answers(
 ) -> str:
     """Return JSON lines as Moment-DETR's ``standalone_eval`` reads them, one per description.
 
-    pred_relevant_windows are [start_s, end_s, score], best first; qid counts from 1. There are no
-    pred_saliency_scores, which are optional there.
+    pred_relevant_windows are [start_s, end_s, score], best first, since R@1 takes the first; qid
+    counts from 1. There are no pred_saliency_scores, which are optional there.
     """
     lines: list[str] = []
     for timeline, history in with_histories(timelines, histories):
         for state, texts in timeline.states.items():
             for text in texts or (state,):
-                windows = [
-                    [*seconds(timeline, history, interval), interval.score]
-                    for interval in timeline[state]
-                    if interval.description in (None, text)
-                ]
+                intervals = [i for i in timeline[state] if i.description in (None, text)]
+                intervals.sort(key=lambda interval: (not interval.confirmed, -interval.score))
+                windows = [[*seconds(timeline, history, i), i.score] for i in intervals]
                 row = {
                     "qid": len(lines) + 1,
                     "query": text,

@@ -69,7 +69,7 @@ def generate(
         3 * shared
         + 2 * image
         + 0.5 * signal * state_axes[labels]
-        + noise * _ar1(rng.normal(size=(len(labels), dimension)), correlation) / np.sqrt(dimension)
+        + noise * ar1(rng.normal(size=(len(labels), dimension)), correlation) / np.sqrt(dimension)
         + drift * _waves(rng, len(labels)) @ slow
     )
     observed = rng.random(len(labels)) >= missing
@@ -145,7 +145,7 @@ def _draw_episodes(
     return list(zip(order, durations.tolist(), strict=True))
 
 
-def _ar1(innovations: NDArray[np.float64], correlation: float) -> NDArray[np.float64]:
+def ar1(innovations: NDArray[np.float64], correlation: float) -> NDArray[np.float64]:
     """Return a unit-variance AR(1) process along the first axis; its first value is the first
     innovation."""
     out = innovations.copy()

@@ -79,11 +79,11 @@ def corpus_moments(benchmark: Benchmark) -> Result:
 
 
 class CorpusRanks(NamedTuple):
-    """Results of each description: rank of the right history by object score and by contrast
-    score, the window in it, and the history that came first."""
+    """Results of each description: rank of the right history by object score and by the
+    score of its windows, the window in it, and the history that came first."""
 
     by_object: NDArray[np.int64]
-    by_contrast: NDArray[np.int64]
+    by_windows: NDArray[np.int64]
     windows: NDArray[np.int64]
     first: list[str]
 
@@ -93,27 +93,27 @@ def ask_each(store: Store, corpus: Corpus) -> CorpusRanks:
     rows: list[tuple[int, int, tuple[int, int], str]] = []
     for entry in corpus.entries:
         matches = list(store.query(entry.vocabulary))
+        matches.sort(key=lambda match: match.interval.score)  # the best of a state comes last
         ids = {
             match.interval.state: match for match in matches if match.history == entry.history.id
         }
         rank = next(iter(ids.values())).rank
-        clearest: dict[int, float] = {}
-        for match in matches:
-            clearest.setdefault(match.rank, match.interval.score)  # of each history it comes first
+        clearest = {match.rank: match.interval.score for match in matches}
+        nearest = min(matches, key=lambda match: match.rank)
         clearer = 1 + sum(score > clearest[rank] for score in clearest.values())
         for state in entry.vocabulary.state_names:
             window = ids[state].interval.start, ids[state].interval.end
-            rows.append((rank, clearer, window, matches[0].history))
+            rows.append((rank, clearer, window, nearest.history))
     *numbers, first = zip(*rows, strict=True)
-    by_object, by_contrast, windows = map(np.array, numbers)
-    return CorpusRanks(by_object, by_contrast, windows, list(first))
+    by_object, by_windows, windows = map(np.array, numbers)
+    return CorpusRanks(by_object, by_windows, windows, list(first))
 
 
 def _rank_values(row: str, corpus: Corpus, answers: CorpusRanks, count: int) -> list[Value]:
     names = [name.format(k) for name in (HISTORY, MOMENT) for k in FIRST]
     hits = corpus.scores(answers.windows)[:, [1]]
     values = []
-    for order, ranks in (("object", answers.by_object), ("contrast", answers.by_contrast)):
+    for order, ranks in (("object", answers.by_object), ("contrast", answers.by_windows)):
         within = ranks[:, None] <= np.array(FIRST)
         shares = intervals(corpus.means(np.hstack([within, hits * within])))
         for name, figures in zip(names, shares, strict=True):

@@ -1,4 +1,4 @@
-"""Beyond the paper: the contrast and joint readouts beside the published scan, on every set.
+"""Beyond the paper: the timeline and one contrast window beside the published scan, on every set.
 
 Nothing here has a published value. Forms and constants were chosen on half A of VOST (H001, H003,
 …), the development histories and generated ones; half B and the seven histories only confirm
@@ -7,7 +7,8 @@ Nothing here has a published value. Forms and constants were chosen on half A of
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import zlib
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -17,9 +18,11 @@ from numpy.typing import NDArray
 
 from dejacue.evaluation import best_tiou, recall_at
 from dejacue.method.contrast import Contrast
-from dejacue.method.localization import evidence, locate, locate_many
+from dejacue.method.localization import evidence, locate
 from dejacue.method.readout import Readout
 from dejacue.method.scan_readout import Scan
+from dejacue.records import Interval, Timeline
+from dejacue.records.arrays import Floats
 from dejacue_paper.data.release import ReleaseEntry
 from dejacue_paper.data.synthetic import generate
 from dejacue_paper.experiments import perturb, rendered
@@ -33,17 +36,18 @@ from dejacue_paper.experiments.table import (
     paired_values,
     with_intervals,
 )
+from dejacue_paper.method.ranked import ranked_windows
 
 Method = tuple[str, str | Readout]  # coordinates and readout
 ByHistory = dict[str, NDArray[np.int64]]
 
-PUBLISHED, RECOMMENDED = "published scan", "contrast"
+PUBLISHED, CONTRAST, TIMELINE = "published scan", "contrast", "timeline"
 METHODS: dict[str, Method] = {
     PUBLISHED: ("vocabulary", "published"),
     "whole history": ("absolute", "whole-history"),
     "longest run": ("absolute", "longest-run"),
-    RECOMMENDED: ("vocabulary", "contrast"),
-    "joint": ("vocabulary", "joint"),
+    CONTRAST: ("vocabulary", "contrast"),
+    TIMELINE: ("vocabulary", "timeline"),
 }
 RANKS = (1, 3, 5)
 LOSSES = (0.0, 0.05, 0.1, 0.2, 0.3)
@@ -51,8 +55,14 @@ LOSS_SEEDS = range(3407, 3412)
 LOSSY: dict[str, Method] = {
     PUBLISHED: ("vocabulary", "published"),
     "published scan, bridged": ("vocabulary", Scan(runs="bridged")),
-    RECOMMENDED: ("vocabulary", "contrast"),
+    CONTRAST: ("vocabulary", "contrast"),
 }
+DRAWS = range(5)
+FeaturesOf = Callable[[ReleaseEntry, int], Floats]
+NO_WORDS = (
+    "Words of another action: those of a history of VOST that shares no state; random rows instead "
+    f"of any words; means over {len(DRAWS)} draws."
+)
 HALVES = "Half A: H001, H003, …; half B: H002, H004, …; intervals: source components resampled."
 
 
@@ -67,8 +77,42 @@ def sets(benchmark: Benchmark) -> dict[str, Corpus]:
 
 
 def retrieval(benchmark: Benchmark) -> Result:
-    result = _compared(sets(benchmark), (HALVES, FAMILY))
-    return replace(result, figures={**result.figures, "beyond_pieces": _parts_figure})
+    result = _compared(sets(benchmark), (HALVES, FAMILY, NO_WORDS))
+    values = [*result.values]
+    for name, corpus in sets(benchmark).items():
+        for row, features in (("words of another action", _foreign), ("random rows", _random)):
+            means = [_with_features(corpus, partial(features, benchmark.vost), d) for d in DRAWS]
+            values += with_intervals(f"{name}: {TIMELINE}, {row}", np.mean(means, axis=0))
+    figures = {**result.figures, "beyond_pieces": _parts_figure}
+    return replace(result, values=tuple(values), figures=figures)
+
+
+def _with_features(corpus: Corpus, features: FeaturesOf, draw: int) -> Table:
+    """Return means per component or history of timelines read with other text features."""
+    vocabularies = [
+        replace(entry.vocabulary, features=features(entry, draw)) for entry in corpus.entries
+    ]
+    histories = [entry.history for entry in corpus.entries]
+    windows, _ = corpus.locate(histories, vocabularies, *METHODS[TIMELINE])
+    return corpus.means(corpus.scores(windows))
+
+
+def _foreign(vost: Corpus, entry: ReleaseEntry, draw: int) -> Floats:
+    """Return rows of the words of a history of VOST that shares no state: of its first state for
+    the first, and so on."""
+    states = set(entry.vocabulary.states)
+    strangers = [e.vocabulary for e in vost.entries if not states & set(e.vocabulary.states)]
+    rng = np.random.default_rng([draw, zlib.crc32(entry.id.encode())])
+    words = strangers[int(rng.integers(len(strangers)))]
+    assert words.features is not None
+    labels = entry.vocabulary.labels % len(words.states)
+    rows = [rng.choice(words.features[words.labels == label]) for label in labels]
+    return np.stack(rows).astype(np.float64)
+
+
+def _random(vost: Corpus, entry: ReleaseEntry, draw: int) -> Floats:
+    rng = np.random.default_rng([draw, zlib.crc32(entry.id.encode())])
+    return rng.normal(size=(len(entry.vocabulary), entry.history.dimension))
 
 
 def from_pixels(
@@ -89,13 +133,13 @@ def _compared(corpora: Mapping[str, Corpus], notes: tuple[str, ...]) -> Result:
         for row, selected in selected_by.items():
             values += with_intervals(f"{name}: {row}", corpus.means(corpus.scores(selected)))
             windows[f"{name}: {row}"] = corpus.by_history(selected)
-        for row in (RECOMMENDED, "joint"):
+        for row in (CONTRAST, TIMELINE):
             for baseline in (PUBLISHED, "whole history", "longest run"):
                 pairs = corpus.compare(selected_by[row], selected_by[baseline])
                 values += paired_values(f"{name}: {row} − {baseline}", pairs, {})
-        for row in (PUBLISHED, RECOMMENDED):
+        for row in (PUBLISHED, CONTRAST):
             values += _ranked(f"{name}: {row}, best of", corpus, METHODS[row])
-        for row in (PUBLISHED, RECOMMENDED):
+        for row in (PUBLISHED, CONTRAST):
             agreement = corpus.paraphrases(selected_by[row])["paraphrase_window_tiou"]
             values.append(Value(f"{name}: {row}", "tIoU of paraphrases", agreement, None))
     return Result(
@@ -105,24 +149,20 @@ def _compared(corpora: Mapping[str, Corpus], notes: tuple[str, ...]) -> Result:
 
 def _ranked(row: str, corpus: Corpus, method: Method) -> list[Value]:
     """Return R@k .5: whether one of the first k windows, none overlapping, reaches tIoU .5."""
-    timelines = locate_many(
-        (entry.history for entry in corpus.entries),
-        corpus.vocabularies,
-        coordinates=method[0],
-        readout=method[1],
-        top=max(RANKS),
-        kernel=corpus.engine,
-    )
     overlaps = np.zeros((len(corpus), max(RANKS)))
-    queries = (
-        [interval for interval in timeline[state] if interval.description in (None, text)]
-        for timeline in timelines
-        for state, texts in timeline.states.items()
-        for text in texts
-    )
-    for q, windows in enumerate(queries):
-        ranked = [(interval.start, interval.end) for interval in windows]
-        overlaps[q, : len(ranked)] = best_tiou(ranked, [corpus.references[q]] * len(ranked))
+    for entry in corpus.entries:
+        ranked = ranked_windows(
+            entry.history,
+            entry.vocabulary,
+            max(RANKS),
+            coordinates=method[0],
+            readout=method[1],
+            kernel=corpus.engine,
+        )
+        rows = range(len(corpus))[corpus.rows[entry.id]]
+        for q, windows in zip(rows, ranked, strict=True):
+            truth = [corpus.references[q]] * len(windows)
+            overlaps[q, : len(windows)] = best_tiou(windows, truth)
     return [
         Value(
             f"{row} {k}",
@@ -196,7 +236,7 @@ def failures(benchmark: Benchmark) -> Result:
     """Count what is wrong with the windows that miss, by description."""
     values: list[Value] = []
     for name, corpus in sets(benchmark).items():
-        for row in (PUBLISHED, RECOMMENDED, "joint"):
+        for row in (PUBLISHED, CONTRAST, TIMELINE):
             kinds = failure_kinds(corpus, corpus.windows(*METHODS[row]))
             shares = corpus.means(np.stack([kinds == kind for kind in KINDS], axis=1).astype(float))
             values += [
@@ -252,6 +292,16 @@ def _shared(window: NDArray[np.int64], references: NDArray[np.int64]) -> NDArray
     return shared
 
 
+def of_descriptions(timeline: Timeline, state: str) -> list[Interval]:
+    """Return the interval of each description of a state, in the vocabulary's order; or the one of
+    the state itself."""
+    texts = timeline.states[state]
+    return sorted(
+        timeline[state],
+        key=lambda interval: texts.index(interval.description) if interval.description else 0,
+    )
+
+
 def _parts_figure() -> Any:
     """Plot what each part of the readout is for, on generated histories."""
     from dejacue_paper.experiments._robustness_figures import RobustnessCase, cases_figure
@@ -267,22 +317,21 @@ def _parts_figure() -> Any:
     for title, scene in scenes.items():
         history, words = scene.history, scene.vocabulary
         windows = {
-            name: [locate(history, words, readout=readout)["filled"][0].window]
-            for name, readout in (("published", "published"), ("contrast", "contrast"))
+            readout: [of_descriptions(locate(history, words, readout=readout), "filled")[0].window]
+            for readout in ("published", "contrast")
         }
         if "back" in title:
             windows["occurrences"] = [
-                interval.window
-                for interval in locate(history, words, readout="joint", top=None)["filled"]
+                interval.window for interval in locate(history, words, readout="timeline")["filled"]
             ]
         seen = evidence(history, words, readout="contrast").responses[-1]
         truth = scene.references["filled"]
         cases.append(RobustnessCase(title, history.frames, seen, truth, windows))
     scene = generate(11, frames=300, signal=0.6, descriptions=3)
     history, words = scene.history, scene.vocabulary
+    published = of_descriptions(locate(history, words, readout="published"), "filled")
     windows = {
-        f"published, {k}": [interval.window]
-        for k, interval in enumerate(locate(history, words, readout="published")["filled"], start=1)
+        f"published, {k}": [interval.window] for k, interval in enumerate(published, start=1)
     }
     windows["contrast"] = [locate(history, words, readout="contrast")["filled"][0].window]
     seen = evidence(history, words, readout="contrast").responses[-1]
@@ -307,7 +356,7 @@ def _loss_figure(lines: Mapping[str, list[tuple[float, float, float]]]) -> Any:
 EXPERIMENTS = (
     Experiment(
         "beyond-retrieval",
-        "Contrast and joint readouts against the published scan",
+        "Timeline and contrast against the published scan",
         retrieval,
         on_request=True,
     ),

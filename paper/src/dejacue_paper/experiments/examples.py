@@ -97,7 +97,7 @@ def wordless(entry: ReleaseEntry, named: Named) -> Vocabulary:
 def read_all(
     corpus: Corpus,
     named: Mapping[str, Named],
-    readout: str = "contrast",
+    readout: str = "timeline",
     make: Callable[[ReleaseEntry, Named], Vocabulary] = with_frames,
 ) -> Windows:
     """Return (n, 2) windows of every description."""
@@ -137,7 +137,7 @@ def nearest(entry: ReleaseEntry, named: Named) -> list[tuple[int, int]]:
             first, end = max(stretches, key=lambda cut: cut[1] - cut[0])
             windows.append((int(frames[first]), int(frames[end - 1])))
         else:
-            by_words = by_words or locate(entry.history, entry.vocabulary)
+            by_words = by_words or locate(entry.history, entry.vocabulary, readout="contrast")
             windows.append((by_words[name][0].start, by_words[name][0].end))
     return windows
 
@@ -198,7 +198,7 @@ def _tables(corpus: Corpus, count: int, draws: int) -> dict[str, Table]:
         beside = {entry.id: neighbouring(entry, draw) for entry in corpus.entries}
         windows = {
             "words and examples": read_all(corpus, named),
-            "the same, joint": read_all(corpus, named, "joint"),
+            "the same, contrast": read_all(corpus, named, "contrast"),
             **({"and two neighbours": read_all(corpus, beside)} if count == 1 else {}),
             "examples alone": read_all(corpus, named, make=wordless),
             "no pixels, nearest example": without_pixels(corpus, named, nearest),

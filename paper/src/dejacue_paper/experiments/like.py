@@ -8,7 +8,7 @@ Rendered families are several videos of one kind, with mini (which knows words f
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import combinations
 from typing import ClassVar
@@ -17,9 +17,11 @@ import numpy as np
 
 from dejacue.evaluation import METRICS, compare
 from dejacue.method.coordinates import COORDINATES, query_directions
+from dejacue.method.plan import DEFAULT_READOUT
 from dejacue.method.readout import Readout, View
 from dejacue.method.strips import Strip, marked
 from dejacue.method.teaching import Lesson, Teacher, taught
+from dejacue.method.timeline import Reading
 from dejacue.records import Vocabulary
 from dejacue.records.arrays import Floats
 from dejacue_paper.data.release import ReleaseEntry
@@ -39,6 +41,7 @@ from dejacue_paper.method.ordered import EqualParts, Ordered
 FIRST_SCENE, SCENES_PER_FAMILY = 40_000, 5
 TEACHERS, PICTURES = 3, 8
 ENCODERS = ("mini", "lite")
+IN_ORDER = partial(Reading, irreversible=True)  # and every frame shows a state
 Make = Callable[[ReleaseEntry], Vocabulary]
 Marks = dict[str | None, list[tuple[int, int]]]
 Kin = Mapping[str, Sequence[ReleaseEntry]]  # history → others of its kind, the nearest first
@@ -121,6 +124,8 @@ def vost_values(benchmark: Benchmark) -> list[Value]:
             ("intervals of all of the action", "words"),
             ("ordered, teachers", "equal parts"),
             ("ordered, words", "equal parts"),
+            ("timeline in order, teachers", "ordered, teachers"),
+            ("timeline in order, words", "ordered, words"),
         ],
     )
     return [*values, *_why(name, corpus, nearest)]
@@ -220,6 +225,7 @@ def family_values(encoder: str, entries: Sequence[ReleaseEntry], engine: str) ->
     rows |= _in_order(part, {"teachers": partial(_alone, three)})
     name = f"of these, each state once, {encoder} ({len(once)} videos)"
     pairs = [("ordered, teachers", row) for row in ("equal parts", "ordered, without change")]
+    pairs.append(("timeline in order, teachers", "ordered, teachers"))
     return values + _table_values(
         name, rows, [*pairs, ("ordered, teachers", "ordered, change alone")]
     )
@@ -266,9 +272,14 @@ def _in_order(corpus: Corpus, makes: Mapping[str, Make]) -> dict[str, Table]:
     rows = {"equal parts": _means(corpus, last, EqualParts)}
     for name, make in makes.items():
         rows[f"ordered, {name}"] = _means(corpus, make, Ordered)
+        rows[f"timeline in order, {name}"] = _means(corpus, partial(_exhaustive, make), IN_ORDER)
     rows["ordered, without change"] = _means(corpus, last, partial(Ordered, change=0.0))
     rows["ordered, change alone"] = _means(corpus, last, WithoutEvidence)
     return rows
+
+
+def _exhaustive(make: Make, entry: ReleaseEntry) -> Vocabulary:
+    return replace(make(entry), exhaustive=True)
 
 
 def _means(corpus: Corpus, make: Make, readout: Callable[..., Readout] | None = None) -> Table:
@@ -276,7 +287,7 @@ def _means(corpus: Corpus, make: Make, readout: Callable[..., Readout] | None = 
     windows = []
     for entry in corpus.entries:
         vocabulary = make(entry)
-        chosen: str | Readout = "contrast"
+        chosen: str | Readout = DEFAULT_READOUT
         if readout is not None:
             starts = {s: min(w.start for w in ws) for s, ws in entry.references.items()}
             chosen = readout(order=tuple(sorted(starts, key=lambda state: starts[state])))

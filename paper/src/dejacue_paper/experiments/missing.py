@@ -42,7 +42,7 @@ DRAWS = (
 def missing(benchmark: Benchmark) -> Result:
     """Measure random frames removed: windows inside observed runs, or across the gaps."""
     corpus = benchmark.seven
-    plan = Plan.of("dual", SCAN, None, 1, False, corpus.engine)
+    plan = Plan.of("dual", SCAN, None, False, corpus.engine)
     tables: dict[str, list[Table]] = {}  # condition → the means of every seed
     windows: dict[str, dict[str, NDArray[np.int64]]] = {}
     for label, rate in RATES.items():

@@ -16,7 +16,7 @@ from dejacue_paper.data.release import ReleaseEntry
 from dejacue_paper.data.synthetic import generate
 from dejacue_paper.evaluation.occurrences import match, recurrence
 from dejacue_paper.experiments import perturb, rendered
-from dejacue_paper.experiments.beyond import sets
+from dejacue_paper.experiments.beyond import of_descriptions, sets
 from dejacue_paper.experiments.corpus import Benchmark, Corpus
 from dejacue_paper.experiments.table import Experiment, Result, Value
 from dejacue_paper.method.absence import state_p_values
@@ -84,15 +84,16 @@ def generated(seed: int, count: int) -> ReleaseEntry:
 
 def _scores(entry: ReleaseEntry, method: str, engine: str) -> dict[str, float]:
     if method == "occurrences":
-        return occurrence_scores(entry, "joint", engine)
+        return occurrence_scores(entry, "timeline", engine)
     readout = "published" if method == "published scan" else "contrast"
     timeline = locate(entry.history, entry.vocabulary, readout=readout, kernel=engine)
-    return _matched(entry, {state: timeline[state][:1] for state in entry.vocabulary.states})
+    states = entry.vocabulary.states
+    return _matched(entry, {state: of_descriptions(timeline, state)[:1] for state in states})
 
 
 def occurrence_scores(entry: ReleaseEntry, readout: str | Readout, engine: str) -> dict[str, float]:
-    """Return F1 and MEASURES of all windows that a labelling gives, means over states."""
-    timeline = locate(entry.history, entry.vocabulary, readout=readout, top=None, kernel=engine)
+    """Return F1 and MEASURES of all occurrences that a reading lists, means over states."""
+    timeline = locate(entry.history, entry.vocabulary, readout=readout, kernel=engine)
     return _matched(entry, {state: timeline[state] for state in entry.vocabulary.states})
 
 

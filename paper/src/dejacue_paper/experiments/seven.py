@@ -224,7 +224,7 @@ NEAR_TIE = (
 def residuals(benchmark: Benchmark) -> Result:
     """Compare windows from raw residuals and from unit ones: each query has its own scale."""
     corpus = benchmark.seven
-    plan = Plan.of("dual", SCAN, None, 1, False, corpus.engine)
+    plan = Plan.of("dual", SCAN, None, False, corpus.engine)
     raw, norms = [], []
     for entry in corpus.entries:
         unit = query_directions(entry.vocabulary, plan.coordinates)

@@ -50,7 +50,7 @@ def shifts(benchmark: Benchmark) -> Result:
     corpus, figures = benchmark.original, published()["circular_shift"]
     size = 8
     count = size * GROUPS
-    plan = Plan.of("dual", SCAN, None, 1, False, corpus.engine)
+    plan = Plan.of("dual", SCAN, None, False, corpus.engine)
     chosen = np.empty((count, len(corpus), 2), np.int64)
     for entry in corpus.entries:
         history, rows = entry.history, corpus.rows[entry.id]

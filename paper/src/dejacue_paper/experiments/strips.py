@@ -39,13 +39,29 @@ CLOSED = (12, 16)  # with finer strips at the borders, too
 WRONG = 0.3  # of first and last pictures that are one picture off
 
 
+@dataclass
+class Effort:
+    """What a person did: clicks on pictures, and actions, which are clicks, a key for the state of
+    each mark, and Enter for each strip."""
+
+    clicks: int = 0
+    actions: int = 0
+
+    def add(self, marks: Marks) -> None:
+        spans = [span for of_state in marks.values() for span in of_state]
+        clicks = sum(1 + (first < last) for first, last in spans)
+        self.clicks += clicks
+        self.actions += clicks + len(spans) + 1
+
+
 @dataclass(frozen=True, eq=False)
 class Marked:
     """A history whose strips have been marked: what is known, and what it took."""
 
     vocabulary: Vocabulary
-    clicks: int
+    effort: Effort
     right: float  # share of the pictures of the first strip of which the right thing is believed
+    none: float  # … that show none of the states
 
 
 def strips(benchmark: Benchmark) -> Result:
@@ -66,8 +82,8 @@ def marked_strips(corpora: Mapping[str, Corpus], seeds: int = SEEDS) -> Result:
     note = (
         f"The references stand in for a person; off: {WRONG:.0%} of first and last pictures are "
         f"one picture off, means over {seeds} seeds. No pixels: borders in the middle of their "
-        "gaps; states that nobody marked by words. Clicks: first and last picture of a mark, one "
-        "for a border."
+        "gaps; states that nobody marked by words. Clicks: first and last picture of a mark; "
+        "actions: clicks, a key for the state of each mark, and Enter for each strip."
     )
     return Result(tuple(values), {}, (HALVES, note, FAMILY))
 
@@ -76,20 +92,23 @@ def _rows(
     corpus: Corpus, row: str, count: int, borders: bool, wrong: float, seeds: int
 ) -> list[Value]:
     tables: dict[str, list[Table]] = {"": [], ", no pixels": []}
-    clicks, right = [], []
+    efforts, shares = [], []
     for seed in range(seeds if wrong else 1):
         people = [_person(entry, count, borders, wrong, seed) for entry in corpus.entries]
         seen = _read(corpus, people)
         for kind, windows in (("", seen), (", no pixels", _by_middle(corpus, people, seen))):
             tables[kind].append(corpus.means(corpus.scores(windows)))
-        clicks.append(np.mean([person.clicks for person in people]))
-        right.append(np.mean([person.right for person in people]))
+        efforts.append([(person.effort.clicks, person.effort.actions) for person in people])
+        shares.append([(person.right, person.none) for person in people])
     means = {kind: np.mean(of_kind, axis=0) for kind, of_kind in tables.items()}
     values = [v for kind, table in means.items() for v in with_intervals(f"{row}{kind}", table)]
     pairs = compare(means[""], means[", no pixels"])
     values += paired_values(f"{row} − no pixels", dict(zip(METRICS, pairs, strict=True)), {})
-    values.append(Value(row, "clicks", float(np.mean(clicks)), None, unit="a history", digits=2))
-    values.append(Value(row, "pictures believed right", float(np.mean(right)), None))
+    for name, mean in zip(("clicks", "actions"), np.mean(efforts, axis=(0, 1)), strict=True):
+        values.append(Value(row, name, float(mean), None, unit="a history", digits=2))
+    names = "pictures believed right", "pictures that show none of the states"
+    for name, mean in zip(names, np.mean(shares, axis=(0, 1)), strict=True):
+        values.append(Value(row, name, float(mean), None))
     return values
 
 
@@ -101,37 +120,42 @@ def _person(entry: ReleaseEntry, count: int, borders: bool, wrong: float, seed: 
     strip = strip_of(history, known, timeline, count)
     truth = _truth(entry, strip)
     right = float(np.mean([a == b for a, b in zip(strip.believed, truth, strict=True)]))
-    marks, clicks = _marks(truth, rng, wrong)
+    none = truth.count(None) / len(truth)
+    marks, effort = _marks(truth, rng, wrong), Effort()
+    effort.add(marks)
     if marks:
         known = marked(history, known, strip, marks)
     if not borders:
-        return Marked(known, clicks, right)
+        return Marked(known, effort, right, none)
     for state in known.states:
         if not any(example.state == state for example in known.facts):
             strip = strip_of(history, known, timeline, count, border=(state, "start"))
             truth = [name if name == state else None for name in _truth(entry, strip)]
-            marks, added = _marks(truth, rng, wrong)
+            marks = _marks(truth, rng, wrong)
+            effort.add(marks)
             if marks:
-                known, clicks = marked(history, known, strip, marks), clicks + added
-    return Marked(*_with_borders(entry, known, timeline, clicks, rng, wrong), right)
+                known = marked(history, known, strip, marks)
+    known = _with_borders(entry, known, timeline, effort, rng, wrong)
+    return Marked(known, effort, right, none)
 
 
 def _with_borders(
     entry: ReleaseEntry,
     known: Vocabulary,
     timeline: Timeline,
-    clicks: int,
+    effort: Effort,
     rng: np.random.Generator,
     wrong: float,
-) -> tuple[Vocabulary, int]:
-    """Mark a finer strip at each border that is open, once."""
+) -> Vocabulary:
+    """Mark a finer strip at each border that is open, once: every state that it shows."""
     for border in open_borders(entry.history, known):
         if border in open_borders(entry.history, known):  # the strip of another may have closed it
             strip = strip_of(entry.history, known, timeline, FINER, border=border)
-            marks, _ = _marks(_truth(entry, strip), rng, wrong)
+            marks = _marks(_truth(entry, strip), rng, wrong)
+            effort.add(marks)
             if marks:
-                known, clicks = marked(entry.history, known, strip, marks), clicks + 1
-    return known, clicks
+                known = marked(entry.history, known, strip, marks)
+    return known
 
 
 def _truth(entry: ReleaseEntry, strip: Strip) -> list[str | None]:
@@ -140,10 +164,10 @@ def _truth(entry: ReleaseEntry, strip: Strip) -> list[str | None]:
     return [names[answer(entry, at)] for at in positions]
 
 
-def _marks(truth: list[str | None], rng: np.random.Generator, wrong: float) -> tuple[Marks, int]:
-    """Return the marks of pictures, each end one picture off as often as ``wrong``, and clicks."""
+def _marks(truth: list[str | None], rng: np.random.Generator, wrong: float) -> Marks:
+    """Return the marks of pictures, each end one picture off as often as ``wrong``."""
     marks: Marks = {}
-    clicks = first = after = 0
+    first = after = 0
     for state, run in groupby(truth):
         low, high = first, first + len(list(run)) - 1
         first = high + 1
@@ -153,9 +177,8 @@ def _marks(truth: list[str | None], rng: np.random.Generator, wrong: float) -> t
         low, high = max(after, low + int(steps[0])), min(len(truth) - 1, high + int(steps[1]))
         if low <= high:
             marks.setdefault(state, []).append((low, high))
-            clicks += 1 + (low < high)
             after = high + 1
-    return marks, clicks
+    return marks
 
 
 def _read(corpus: Corpus, people: list[Marked]) -> Windows:

@@ -29,15 +29,16 @@ from numpy.typing import NDArray
 from dejacue.errors import InputError, brief, counted, in_file, unknown
 from dejacue.evaluation import METRICS, best_tiou, compare, group_means, metrics
 from dejacue.method import scan as s
-from dejacue.method.contrast import MIN_SHARE_OF_BEST, Contrast
+from dejacue.method.contrast import Contrast
 from dejacue.method.coordinates import as_coordinates, check_pair
 from dejacue.method.kernel import Answers
 from dejacue.method.plan import DEFAULT_COORDINATES, Plan
 from dejacue.method.readout import PUBLISHED_WIDTH, Readout, View
-from dejacue.method.scan import ScoredWindow
+from dejacue.method.state_readout import of_states
 from dejacue.records import Evidence, History, Note, Reference, Vocabulary, Window
 from dejacue.sources.atomic import write_text
 from dejacue.sources.documents import as_json, declared, read_json
+from dejacue_paper.method.windows import best_of_descriptions
 
 SCHEMA = "dejacue.calibrated/1"
 RULES = ("sum", "contrast")
@@ -204,8 +205,6 @@ class Calibrated(Readout):
     fitted: Fitted | None = field(default=None, repr=False)
     name: ClassVar[str] = "calibrated"
     gives_alternatives: ClassVar[bool] = True
-    usual_windows: ClassVar[int] = 3
-    usual_share: ClassVar[float | None] = MIN_SHARE_OF_BEST
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "features", check_features(self.features))
@@ -221,10 +220,6 @@ class Calibrated(Readout):
         if low or not _is_usable(self.bias):
             problem = "the scale of every feature must be above 0, and the bias finite"
             raise InputError(problem, field="scale" if low else "bias")
-
-    @property
-    def level(self) -> str:
-        return "state" if self.features == ("contrast",) else "description"
 
     def settings(self) -> dict[str, Any]:
         """Return the settings that decide; how it was fitted stays in its file."""
@@ -265,7 +260,10 @@ class Calibrated(Readout):
     def find_one(self, view: View) -> Answers:
         def compute() -> Answers:
             start, end, score = self.windows(view, self.log_odds(view))
-            return Answers.at(view.history.frames, start, end, score)
+            answers = Answers.at(view.history.frames, start, end, score)
+            if self.features != ("contrast",):
+                return answers
+            return of_states(answers.rows(view.query_directions.firsts), [view.vocabulary])
 
         return view.once(("found", self), compute)
 
@@ -285,30 +283,6 @@ class Calibrated(Readout):
         centre, scale = np.zeros(len(odds)), np.ones(len(odds))
         zero = "odds" if self.rule == "sum" else "mean"
         return Evidence(view.cosines, centre, scale, odds, view.history.frames, zero=zero)
-
-    def alternatives(
-        self, view: View, answers: Answers, count: int, least: NDArray[np.float64] | None = None
-    ) -> list[list[ScoredWindow]]:
-        odds = self.log_odds(view)
-        return s.disjoint(
-            self.bounds(view.history).tolist(),
-            list(zip(answers.start.tolist(), answers.end.tolist(), strict=True)),
-            count,
-            lambda parts: [self._best_of(view, odds[row], *part) for row, *part in parts],
-            None if least is None else least.tolist(),
-        )
-
-    def _best_of(
-        self, view: View, row: NDArray[np.float64], first: int, end: int
-    ) -> ScoredWindow | None:
-        """Return the best window of a part of a row, where that speaks for the state."""
-        part, cuts = np.ascontiguousarray(row[None, first:end]), np.array([0, end - first])
-        if self.rule == "sum":
-            windows = largest_sum(part, cuts)
-        else:
-            windows = view.engine.search(part, cuts, len(row))
-        start, last, score = (column[0] for column in windows)
-        return (first + int(start), first + int(last), float(score)) if score > 0 else None
 
     def notes(self, history: History) -> tuple[Note, ...]:
         return () if self.recommended else (NOT_AHEAD,)
@@ -396,6 +370,9 @@ class LabelledHistory:
             start, end, _ = readout.windows(self.view, odds)
         else:
             answers = readout.find_one(self.view)
+            if answers.state is not None:
+                pair = self.view.history, self.view.vocabulary
+                answers = best_of_descriptions(answers, [pair])
             start, end = answers.start[self.rows], answers.end[self.rows]
         frames = self.view.history.frames
         return [Window(int(frames[a]), int(frames[b])) for a, b in zip(start, end, strict=True)]
@@ -556,7 +533,7 @@ def _with_labels(
     inside = np.stack([masks[names[row]] for row in rows])
     count = inside.sum(axis=1, keepdims=True)
     weight = np.where(inside, 0.5 / count, 0.5 / (len(frames) - count)) / len(rows)
-    view = Plan.of(None, "scan", None, 1, False, kernel).view(history, vocabulary)
+    view = Plan.of(None, "scan", None, False, kernel).view(history, vocabulary)
     return LabelledHistory(view, reference, np.array(rows), inside, weight), notes
 
 
@@ -687,7 +664,7 @@ def _worth(
 
 
 def _baseline(known: Sequence[LabelledHistory], name: str) -> Values:
-    plan = Plan.of(None, name, None, 1, False, known[0].view.engine.name)
+    plan = Plan.of(None, name, None, False, known[0].view.engine.name)
     views = [replace(h, view=plan.view(h.view.history, h.view.vocabulary)) for h in known]
     return _values([(views, plan.readout)])
 

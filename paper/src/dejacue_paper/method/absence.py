@@ -31,10 +31,10 @@ def state_p_values(
             "p-values compare words with words; leave out the examples and changes of states",
             field="examples",
         )
-    plan = Plan.of(None, "contrast", None, 1, False, engine)
+    plan = Plan.of(None, "contrast", None, False, engine)
     view = plan.view(history, vocabulary)
     null = null_scores(plan.readout, view, unrelated_to(vocabulary, unrelated))
-    scores = plan.readout.find_one(view).score[view.query_directions.firsts]
+    scores = plan.readout.find_one(view).score
     return dict(zip(vocabulary.states, p_values(scores, null).tolist(), strict=True))
 
 
@@ -73,15 +73,7 @@ def null_scores(readout: Readout, view: View, others: Sequence[Vocabulary]) -> N
         check_pair(view.history, vocabulary)
     histories = [view.history] * len(others)
     batch = HistoryBatch(histories, others, view.coordinates, readout.query_pooling, view.engine)
-    scores = readout.find(batch).score
-    if readout.level == "description":
-        return scores
-    first = np.cumsum([0, *(len(vocabulary) for vocabulary in others[:-1])])
-    rows = [
-        start + directions.firsts for start, directions in zip(first, batch.directions, strict=True)
-    ]
-    chosen: NDArray[np.float64] = scores[np.concatenate(rows)]
-    return chosen
+    return readout.find(batch).score
 
 
 def _words(vocabulary: Vocabulary) -> frozenset[str]:

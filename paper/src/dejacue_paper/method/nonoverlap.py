@@ -13,6 +13,7 @@ from dejacue.method import scan as s
 from dejacue.method.kernel import Answers
 from dejacue.method.readout import PUBLISHED_WIDTH, ScheduledReadout, View
 from dejacue.method.scan_readout import Scan
+from dejacue.method.state_readout import of_states
 
 MAX_STATES = 12  # the solver looks at every subset of states
 
@@ -34,10 +35,6 @@ class NonOverlap(ScheduledReadout):
         scan = Scan(norm=self.norm, smoothing=self.smoothing)  # refuses what it does not know
         object.__setattr__(self, "smoothing", scan.smoothing)
 
-    @property
-    def level(self) -> str:
-        return "state"
-
     def find_one(self, view: View) -> Answers:
         scan = Scan(self.durations, self.norm, smoothing=self.smoothing)
         starts, ends, scores = scan.candidates(view)
@@ -58,8 +55,9 @@ class NonOverlap(ScheduledReadout):
                 f"{len(view.history)} observed frames; add shorter durations",
                 field="durations",
             )
-        best = chosen[labels]
-        return Answers.at(view.history.frames, starts[best], ends[best], pooled[labels, best])
+        score = pooled[np.arange(states), chosen]
+        answers = Answers.at(view.history.frames, starts[chosen], ends[chosen], score)
+        return of_states(answers, [view.vocabulary])
 
 
 def best_disjoint(

@@ -13,7 +13,7 @@ histories the boundaries are then moved, one after the other, to the best frame 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import ClassVar
 
@@ -26,9 +26,8 @@ from dejacue.method._timelines import in_frames, quoted
 from dejacue.method.kernel import Answers, EvidenceTables, Ragged
 from dejacue.method.known_frames import HALF
 from dejacue.method.readout import HistoryBatch, Readout, View
-from dejacue.method.scan import Further, ScoredWindow
 from dejacue.method.segmentation import STILL, reduced
-from dejacue.method.state_readout import Known, StateReadout, is_number
+from dejacue.method.state_readout import Known, StateReadout, is_number, occurrences
 from dejacue.records import History, Note, Vocabulary, Window
 from dejacue.records.arrays import Floats, Ints
 
@@ -67,7 +66,6 @@ class Ordered(StateReadout):
     change: float = 1.0
     place: float = 0.2
     name: ClassVar[str] = "ordered"
-    gives_alternatives: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -90,15 +88,12 @@ class Ordered(StateReadout):
     def find_one(self, view: View) -> Answers:
         """Return the part of each state; it may cross an absence, since its state holds once."""
         states = order_of(self.order, view.history, view.vocabulary)
-        lead = labelling.leads(self._rows(view))
-        windows: list[ScoredWindow | None] = [None] * len(lead)
-        for state, (first, end) in zip(states, pairwise(self.edges(view).tolist()), strict=True):
-            windows[state] = first, end - 1, float(lead[state, first:end].sum())
-        answers = self.answers(view, windows)
-        if self.known(view) is not None:
-            return answers
-        seen = self.seen(view)[0]
-        return replace(answers, centre=seen.centre, scale=seen.scale)
+        lead, known = labelling.leads(self._rows(view)), self.known(view)
+        parts = [
+            (state, first, end - 1, float(lead[state, first:end].sum()))
+            for state, (first, end) in zip(states, pairwise(self.edges(view).tolist()), strict=True)
+        ]
+        return occurrences(view.history, parts, None if known is None else known.facts)
 
     def find_known(self, view: View, known: Known) -> Answers:
         return self.find_one(view)
@@ -131,7 +126,7 @@ class Ordered(StateReadout):
                 f"order {' → '.join(names[state] for state in states)}",
                 field="order",
                 value=[names[state] for state in states],
-                remedy="give another order, or use the joint readout",
+                remedy="give another order, or use the timeline readout",
             )
         return edges
 
@@ -142,7 +137,7 @@ class Ordered(StateReadout):
             return self.words_seen(view).responses[0].copy()
         return 2 * (known.f - HALF)
 
-    def hints(self, view: View, answers: Answers, further: Further) -> tuple[Note, ...]:
+    def hints(self, view: View, answers: Answers) -> tuple[Note, ...]:
         """Say what the order alone would have given, and name states that are not in it."""
         names, frames = list(view.vocabulary.states), view.history.frames
         states = order_of(self.order, view.history, view.vocabulary)
@@ -253,19 +248,11 @@ class EqualParts(Readout):
     def query_pooling(self) -> float:
         return 1.0
 
-    @property
-    def level(self) -> str:
-        return "state"
-
     def find_one(self, view: View) -> Answers:
         states = order_of(self.order, view.history, view.vocabulary)
-        edges = equal_parts(len(view.history), len(states))
-        count = len(view.vocabulary.states)
-        (start, end), absent = np.zeros((2, count), np.int64), np.ones(count, bool)
-        start[states], end[states], absent[states] = edges[:-1], edges[1:] - 1, False
-        rows, flags = view.vocabulary.labels, absent if absent.any() else None
-        answers = Answers.at(view.history.frames, start, end, np.zeros(count), None, None, flags)
-        return answers.rows(rows)
+        edges = equal_parts(len(view.history), len(states)).tolist()
+        pairs = zip(states, pairwise(edges), strict=True)
+        return occurrences(view.history, [(state, a, b - 1, 0.0) for state, (a, b) in pairs])
 
 
 ORDERED, EQUAL_PARTS = Ordered(), EqualParts()  # the entry points "ordered" and "equal-parts"

@@ -2,6 +2,7 @@
 // One module without imports, for the report, for a notebook (anywidget) and for a web page.
 
 const MIN_FRAMES = 8, SNAP_PX = 8, DRAG_PX = 3, BAR = 15, CROP = 42;
+const OPACITY = { "a guess": .4, unsure: .7 };  // of an occurrence, by how far to trust it
 const THIN = 20, OPEN = 72;  // pixels: heights of a row in a timeline that fills its place
 const PICTURES = { even: "pictures", intervals: "one per interval", none: "no pictures" };
 const SECONDS = [.01, .02, .05, .1, .2, .5, 1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600,
@@ -369,7 +370,7 @@ const MARK_KEYS = [
 
 // What a scene need not have.
 const EMPTY = {
-  id: "", times: null, source: null, presence: null, doubts: [], references: null, named: [], changes: [],
+  id: "", times: null, source: null, presence: null, doubts: [], references: null, comparison: null, named: [], changes: [],
   segments: null, questions: null, thumbnails: [],
 };
 const CURSORS = {
@@ -416,7 +417,10 @@ class Timeline {
 
   update(given) {
     const before = this.scene, scene = { ...EMPTY, ...given };
-    if (scene.references) scene.references = { __proto__: null, ...scene.references };  // a state may be called "constructor"
+    const own = (byState) => byState && { __proto__: null, ...byState };  // a state may be called "constructor"
+    scene.references = own(scene.references);
+    const { missed, superfluous } = scene.comparison || {};
+    this.result = { missed: own(missed || {}), superfluous: own(superfluous || {}) };  // of a complete reference
     this.scene = scene;
     this.element.setAttribute("aria-label", `Timeline of ${scene.object || scene.id}`);
     this.first = scene.axis.first;
@@ -424,13 +428,13 @@ class Timeline {
     this.observed = new Observed(scene.observed);
     const curve = (packed) => packed && new Curve(packed, scene.axis, this.observed);
     this.rows = scene.rows.map((row) => ({
-      description: null, alternatives: [], ...row, curve: curve(row.evidence),
-      windows: row.windows.map((own, n) => ({ score: null, rank: n + 1, ...own })),
+      description: null, ...row, curve: curve(row.evidence),
+      windows: row.windows.map((own) => ({ score: null, trust: null, ...own })),
       number: scene.states.findIndex((state) => state.name === row.state),
     }));
     const shown = new Set(scene.rows.map((row) => row.state)), bare = { description: null, curve: null };
     scene.states.forEach(({ name }, number) => {  // those that only references name
-      if (!shown.has(name)) this.rows.push({ ...bare, state: name, windows: [], alternatives: [], number });
+      if (!shown.has(name)) this.rows.push({ ...bare, state: name, windows: [], number });
     });
     this.segmentEnds = (scene.segments || []).map((one) => one[1]);
     this.presence = curve(scene.presence);
@@ -519,9 +523,14 @@ class Timeline {
 
   kinds() {
     const scene = this.scene, windows = this.rows.flatMap((row) => row.windows), found = [];
-    if (windows.length) found.push(["found", "window"]);
-    if (this.rows.some((row) => row.alternatives.length)) found.push(["other", "alternative, by rank"]);
+    if (windows.length) found.push(["found", "occurrence"]);
+    for (const trust of Object.keys(OPACITY).reverse()) {
+      if (windows.some((own) => own.trust === trust)) found.push([trust, trust]);
+    }
     if (scene.references) found.push(["reference", "reference"]);
+    for (const kind of ["missed", "superfluous"]) {
+      if (Object.values(this.result[kind]).some((all) => all.length)) found.push([kind, kind]);
+    }
     if (scene.named.some((one) => one.state !== null)) found.push(["named", "named by a person"]);
     if (scene.named.some((one) => one.state === null)) found.push(["none", `named: ${NONE}`]);
     if (scene.changes.length) found.push(["change", "change"]);
@@ -619,7 +628,7 @@ class Timeline {
     const parts = [`${row.state}: frames ${own.start} to ${own.end}`];
     if (this.clocks.seconds) parts.push(this.ends(own, "seconds").map((time) => clockText(time, 2)).join(" to "));
     if (own.edited) parts.push("edited");
-    else if (own.score !== null) parts.push(`score ${signed(own.score)}`);
+    else if (own.trust) parts.push(own.trust);
     return parts.join(", ");
   }
 
@@ -628,9 +637,11 @@ class Timeline {
     const spans = (windows) => windows.slice(0, 20).map(span).join(", ");
     const parts = [`State ${row.state}.`];
     parts.push(row.windows.length ? `Found: ${spans(row.windows)}.` : "Not found.");
-    if (row.alternatives.length) parts.push(`Alternatives: ${spans(row.alternatives)}.`);
     const true_ = this.scene.references?.[row.state] || [];
     if (true_.length) parts.push(`Reference: ${spans(true_)}.`);
+    const { missed, superfluous } = this.result;
+    if (missed[row.state]?.length) parts.push(`Missed: ${spans(missed[row.state])}.`);
+    if (superfluous[row.state]?.length) parts.push(`Superfluous: ${spans(superfluous[row.state])}.`);
     const named = this.scene.named.filter((one) => one.state === row.state);
     if (named.length) parts.push(`Named by a person: ${spans(named)}.`);
     return parts.join(" ");
@@ -678,7 +689,7 @@ class Timeline {
     const content = y;
     y = fill ? Math.min(y, room) : y;
     this.high = y;
-    this.foot = this.scene.references ? 10 : 0;  // below the windows
+    this.foot = this.scene.comparison ? 15 : this.scene.references ? 10 : 0;  // below the windows
     this.scale = narrow ? 32 : fill && gutter < 150 ? 4 : 40;
     this.wide = Math.max(wide - gutter - this.scale, 60);
     this.body.style.height = `${content}px`;
@@ -729,10 +740,11 @@ class Timeline {
     const plain = (colour) => { pen.fillStyle = colour.trim(); return pen.fillStyle; };  // #rrggbb
     const ink = Object.fromEntries(names.map((name) => [name, plain(style.getPropertyValue(`--tl-${name}`))]));
     this.ink = ink;
-    this.hatch = { gap: stripes(pen, ink.edge, ink.gap, 7), doubt: stripes(pen, ink.page, ink.doubt, 5) };
+    this.hatch = { gap: stripes(pen, ink.edge, ink.gap, 7), doubt: stripes(pen, ink.page, ink.doubt, 5),
+      superfluous: stripes(pen, ink.page, null, 5) };
     this.colours = this.scene.states.map((state) => plain(state.colour)).map((colour) => ({
       plain: colour, line: mixed(colour, ink.mix, .82), pale: faint(colour, .4), band: faint(colour, .17),
-      text: inkOn(colour), hatch: stripes(pen, colour, null),
+      text: inkOn(colour),
     }));
     this.legend?.forEach(([kind, canvas]) => this.drawKey(kind, canvas));
     this.redraw();
@@ -1021,49 +1033,67 @@ class Timeline {
   drawRow(pen, lane, row) {
     const { y, h, thin } = lane, ink = this.colours[row.number], foot = y + h - (thin ? this.foot && 4 : this.foot);
     const bar = thin ? 4 : BAR;  // of a thin row: a line below the curve
-    const text = (words, left, right, colour) => {
-      const at = Math.max(left, 0), room = Math.min(right, this.wide) - at;
+    const text = (own, left, right, colour) => {
+      const at = Math.max(left, 0), room = Math.min(right, this.wide) - at, striped = this.superfluous(row, own).length;
+      const all = striped ? [`${this.range(own)} superfluous`, this.range(own)] : [this.range(own)];
+      const words = all.find((some) => pen.measureText(some).width + 10 <= room);
+      if (!words) return;
       const wide = pen.measureText(words).width;
-      if (wide + 10 > room) return;
-      pen.fillStyle = faint(this.ink.panel, .8);
-      if (thin) pen.fillRect(at + 3, y + 2, wide + 4, 12);  // the curve runs through
+      pen.fillStyle = thin ? faint(this.ink.panel, .8) : ink.plain;
+      if (thin || striped) pen.fillRect(at + 2, y + (thin ? 2 : 0), wide + 6, thin ? 12 : BAR);  // what runs through
       pen.fillStyle = colour;
       pen.textAlign = "left";
       pen.fillText(words, at + 5, y + BAR / 2 + 1);
     };
-    this.eachIn(row.alternatives, (own, left, right) => {
-      pen.fillStyle = ink.hatch;
-      pen.fillRect(left, y, right - left, thin ? h : BAR);
-      pen.strokeStyle = ink.line;
-      pen.setLineDash([4, 3]);
-      pen.strokeRect(left + .5, y + .5, right - left - 1, foot - y - 1);
-      pen.setLineDash([]);
-      const wide = pen.measureText(String(own.rank)).width + 8;
-      pen.fillStyle = this.ink.panel;
-      if (right - left > wide) pen.fillRect(Math.max(left, 0) + 2, y + 2, wide, BAR - 3);
-      text(String(own.rank), left, right, this.ink.ink);
-    });
     this.eachIn(row.windows, (own, left, right) => {
       const on = this.selectedWindow === own;
       pen.lineWidth = on ? 2 : 1;
       pen.strokeStyle = on ? this.ink.ink : ink.line;
       pen.fillStyle = ink.band;
       pen.fillRect(left, y, right - left, foot - y);
+      pen.globalAlpha = OPACITY[own.trust] ?? 1;
       pen.fillStyle = ink.plain;
       pen.fillRect(left, thin ? foot - bar : y, right - left, bar);
+      pen.globalAlpha = 1;
+      pen.fillStyle = this.hatch.superfluous;
+      this.eachIn(this.superfluous(row, own), (_, from, to) => pen.fillRect(from, thin ? foot - bar : y, to - from, bar));
       if (on) pen.strokeRect(left + 1, y + 1, right - left - 2, foot - y - 2);
       else strokes(pen, [left + .5, y, left + .5, foot], [right - .5, y, right - .5, foot]);
-      if (!thin) text(this.range(own), left, right, ink.text);
+      if (!thin) text(own, left, right, ink.text);
     });
     pen.lineWidth = 1;
     if (row.curve) this.drawCurve(pen, row.curve, lane, ink.line, ink.pale);
-    if (thin) this.eachIn(row.windows, (own, left, right) => text(this.range(own), left, right, this.ink.ink));
-    pen.fillStyle = this.ink.ink;
-    const true_ = this.scene.references?.[row.state] || [];
-    this.eachIn(true_, (own, left, right) => pen.fillRect(left, y + h - (thin ? 3 : 7), right - left, thin ? 3 : 6));
+    if (thin) this.eachIn(row.windows, (own, left, right) => text(own, left, right, this.ink.ink));
+    this.drawTrue(pen, lane, row);
     for (const own of this.scene.named) {
       if (own.state === null || own.state === row.state) this.drawNamed(pen, own, foot - 7);
     }
+  }
+
+  // The parts of a window that belong to an occurrence which matches no true one.
+  superfluous(row, own) {
+    const all = own.edited ? [] : this.result.superfluous[row.state] || [];
+    const parts = all.map(([start, end]) => [Math.max(start, own.start), Math.min(end, own.end)]);
+    return parts.filter(([start, end]) => start <= end);
+  }
+
+  // True windows below the curve; one that was missed is hollow and says so where it has room.
+  drawTrue(pen, { y, h, thin }, row) {
+    const missed = this.result.missed[row.state] || [], high = thin ? 3 : this.scene.comparison ? 11 : 6;
+    const top = y + h - high - (thin ? 0 : 1);
+    this.eachIn(this.scene.references?.[row.state] || [], ([start, end], left, right) => {
+      pen.fillStyle = this.ink.ink;
+      pen.fillRect(left, top, right - left, high);
+      if (!missed.some(([a, b]) => start <= b && a <= end)) return;
+      pen.fillStyle = this.ink.panel;
+      pen.fillRect(left + 1.5, top + (thin ? 1 : 1.5), right - left - 3, high - (thin ? 2 : 3));
+      pen.font = FONT.replace("12px", "10px");
+      const at = Math.max(left, 0) + 5, room = Math.min(right, this.wide) - 5 - at;
+      pen.fillStyle = this.ink.ink;
+      pen.textAlign = "left";
+      if (!thin && pen.measureText("missed").width < room) pen.fillText("missed", at, top + high / 2 + .5);
+      pen.font = FONT;
+    });
   }
 
   // A diamond for a state, a cross for none of them; a bar where it is a stretch.
@@ -1178,12 +1208,13 @@ class Timeline {
     [canvas.width, canvas.height] = [24 * ratio, 12 * ratio];
     pen.setTransform(ratio, 0, 0, ratio, 0, 0);
     const fill = (style) => { pen.fillStyle = style; pen.fillRect(1, 1, 22, 10); };
-    const dashed = (...dash) => { pen.strokeStyle = c; pen.setLineDash(dash); pen.strokeRect(1.5, 1.5, 21, 9); };
     const ink = (colour) => { pen.strokeStyle = pen.fillStyle = colour; pen.lineWidth = 2; };
     const keys = {
-      found: () => fill(c), gap: () => fill(this.hatch.gap), doubt: () => fill(this.hatch.doubt),
-      other: () => { fill(stripes(pen, c, null)); dashed(4, 3); },
+      found: () => fill(c), unsure: () => fill(faint(c, OPACITY.unsure)),
+      "a guess": () => fill(faint(c, OPACITY["a guess"])), gap: () => fill(this.hatch.gap), doubt: () => fill(this.hatch.doubt),
       reference: () => { ink(this.ink.ink); pen.fillRect(1, 4, 22, 5); },
+      missed: () => { ink(this.ink.ink); pen.lineWidth = 1.5; pen.strokeRect(1.75, 2.75, 20.5, 6.5); },
+      superfluous: () => { fill(c); fill(this.hatch.superfluous); },
       named: () => { ink(this.ink.ink); diamond(pen, 12, 6); },
       none: () => { ink(this.ink.soft); cross(pen, 12, 6); },
       change: () => { ink(this.ink.ink); pen.fillRect(9, 0, 6, 6); pen.lineWidth = 1; strokes(pen, [12, 5, 12, 12]); },
@@ -1664,7 +1695,7 @@ class Timeline {
   addHere() {
     const row = this.chosen, windows = this.rows[row]?.windows, frame = this.head;
     if (!windows || windows.some((own) => own.start <= frame && frame <= own.end)) return;
-    windows.push({ start: frame, end: frame, score: null, rank: windows.length + 1, edited: true });
+    windows.push({ start: frame, end: frame, score: null, trust: null, edited: true });
     this.select({ row, index: windows.length - 1 }, true);
     this.change(this.selected, frame, frame, "create", true);
   }

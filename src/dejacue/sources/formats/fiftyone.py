@@ -2,7 +2,7 @@
 samples.json of a whole dataset is read, too.
 
 Frames are counted from 1, both ends inclusive. The key is the video's name without its ending;
-confidence is the score between 0 and 1.
+a span has a confidence where the timeline tells one.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Any
 
 from dejacue.errors import InputError, brief, named, need
 from dejacue.sources.documents import as_json, parse_json
-from dejacue.sources.formats.spans import Marks, Span, frames, member, squashed, stem, times
+from dejacue.sources.formats.spans import Marks, Span, frames, member, stem, times
 
 
 def write(marks: Marks) -> str:
@@ -36,7 +36,7 @@ def write(marks: Marks) -> str:
 def _support(span: Span) -> dict[str, Any]:
     start, end = span.frames
     support: dict[str, Any] = {"support": [start + 1, end + 1]}
-    return support if span.score is None else support | {"confidence": squashed(span.score)}
+    return support if span.confidence is None else support | {"confidence": span.confidence}
 
 
 def temporal_detections(marks: Marks) -> dict[str, Any]:

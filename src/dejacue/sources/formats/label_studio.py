@@ -1,6 +1,7 @@
 """Label Studio: tasks with a region of TimelineLabels for each span, and the labelling view.
 
-Frames are counted from 1, both ends inclusive. Scores lie between 0 and 1.
+Frames are counted from 1, both ends inclusive. The score of a region is the confidence of the span,
+where the timeline tells one.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from xml.etree.ElementTree import Element
 from dejacue.errors import InputError, named
 from dejacue.records._html import printable
 from dejacue.sources.documents import as_json, parse_json
-from dejacue.sources.formats.spans import Marks, Span, add, as_xml, frames, member, squashed
+from dejacue.sources.formats.spans import Marks, Span, add, as_xml, frames, member
 
 _KIND = "timelinelabels"
 _MAX_SPANS = 10_000  # of one region, which usually has one
@@ -44,7 +45,7 @@ def _region(span: Span, number: int, shared: bool) -> dict[str, Any]:
             "ranges": [{"start": span.frames.start + 1, "end": span.frames.end + 1}],
             _KIND: [span.state],
         },
-        **({} if span.score is None else {"score": squashed(span.score)}),
+        **({} if span.confidence is None else {"score": span.confidence}),
         "meta": {"text": list(span.descriptions)} | ({"object": [span.object]} if shared else {}),
     }
 

@@ -26,6 +26,7 @@ class Span:
     times_s      from the start of the first frame to the end of the last one
     object       the history; None: the file names none
     video        its path or name; None: not known
+    confidence   how far to trust it, 0 … 1: it ranks spans and is no probability
     descriptions the sentences that describe the state, where they are known
     """
 
@@ -34,7 +35,7 @@ class Span:
     times_s: tuple[float, float] | None = None
     object: str | None = None
     video: str | None = None
-    score: float | None = None
+    confidence: float | None = None
     descriptions: tuple[str, ...] = ()
 
     @property
@@ -94,11 +95,6 @@ class Marks:
             problem = f"{what} belong to one video, not to {', '.join(sorted(known))}"
             raise InputError(problem, field="videos")
         return known.pop() if known else None
-
-
-def squashed(score: float) -> float:
-    """Map an unbounded score to 0 … 1 in the same order; it is no probability."""
-    return 0.5 + 0.5 * score / (1 + abs(score))
 
 
 def stem(video: str) -> str:

@@ -1,4 +1,4 @@
-// What was confirmed in a finding answers other videos; their findings, the most unsure first.
+// What was confirmed in a finding answers other videos; their findings, the least sure first.
 
 import { place } from "./api.js";
 import { Kept, draftNames } from "./drafts.js";
@@ -63,14 +63,13 @@ const STAYS = "A person has saved it, so it stays as it is. For a new answer, ch
 function Answers({ rows, folder, jobRows }) {
   const next = rows.find((row) => !isConfirmed(row));
   return html`<section><h2>Answers <span class="soft">${rows.length}</span></h2>
-    <p class="soft">The most unsure first: those in which the answer for some state has the lowest score, which means that it
-      hardly stands out. What you confirm moves to the end and can teach, too.</p>
+    <p class="soft">The least sure first: trust is that of the state that is least sure. What you confirm moves to the end and
+      can teach, too.</p>
     ${next && html`<p><a class="button" href=${link("finding", next.id)}>Look at the next one</a></p>`}
-    <div class="scroll"><table class="wraps"><thead><tr><th scope="col">Finding</th><th scope="col" class="number">Lowest score</th>
-      <th scope="col">States</th></tr></thead>
+    <div class="scroll"><table class="wraps"><thead><tr><th scope="col">Finding</th><th scope="col">Trust</th><th scope="col">States</th></tr></thead>
       <tbody>${rows.map((row) => html`<tr key=${row.id}>
         <th scope="row"><a href=${link("finding", row.id)}>${breakable(row.id.slice(folder.length + 1))}</a></th>
-        <td class="number">${isConfirmed(row) ? "confirmed" : row.lowest?.toFixed(2) ?? ""}</td>
+        <td>${isConfirmed(row) ? "confirmed" : row.trust}</td>
         <td>${row.states.join(", ")}${row.problem || noAnswer(row.notes) ? html`<div class="problem">${row.problem || noAnswer(row.notes)}</div>`
           : html`<${Bars} answers=${answersOf(row)} />${row.notes.filter(({ severity }) => severity === "doubtful")
             .map(({ text }) => html`<div class="soft">${text}</div>`)}`}

@@ -13,7 +13,7 @@ import {
   Dialog, Divider, Problem, Side, Tabs, Timeline, equal, free, go, html, link, say, tell, titleOf, useFetch, useEffect,
     useKeys, useLayoutEffect, useMemo, useReducer, useRef, useState,
 } from "./ui.js";
-import { Compare, Words, pairsOf } from "./words.js";
+import { Compare, NO_NONE, Words, pairsOf } from "./words.js";
 
 const REST_MS = 150, MERGE_MS = 1500, QUESTIONS = 3;
 const MAX_CURVE_VALUES = 400_000;  // of all curves together; longer ones are thinned
@@ -36,12 +36,11 @@ function steps(all, { kind, edit, key, now, words }) {
 
 export const initialWords = (info) => ({
   object: info.object || "", examples: info.examples, changes: info.changes, readout: null, coordinates: null,
-    top: null,
+  exhaustive: info.exhaustive,
   states: pairsOf(info).map(([name, texts], key) => ({ key, name, text: texts.join("\n") })),
 });
 
-const settingsOf = ({ readout, coordinates, top } = {}) => ({ readout: readout?.name ?? null,
-  coordinates: coordinates ?? null, top: top ?? null });
+const settingsOf = ({ readout, coordinates } = {}) => ({ readout: readout?.name ?? null, coordinates: coordinates ?? null });
 // What edits begin with: words, settings and revision of the saved finding.
 const versionOf = (info) => ({ words: initialWords(info), settings: settingsOf(info.settings), revision: info.revision });
 
@@ -54,9 +53,10 @@ function request(words) {
     if (states.has(name)) throw new Error(`two states are called "${name}"; rename one`);
     states.set(name, state.text.split("\n").map((line) => line.trim()).filter(Boolean));
   }
-  const { examples, changes, readout, coordinates, top } = words,
+  const { examples, changes, readout, coordinates } = words, exhaustive = words.exhaustive && states.size > 1,
     named = examples.map((example) => ({ ...example, state: example.state?.trim() ?? null }));
-  return { states: [...states], object: words.object.trim() || null, examples: named, changes, readout, coordinates, top };
+  if (exhaustive && named.some(({ state }) => state === null)) throw new Error(NO_NONE);
+  return { states: [...states], object: words.object.trim() || null, examples: named, changes, exhaustive, readout, coordinates };
 }
 
 // Reads again when the words rest; the last answer stays until the next one is there. begins:
@@ -127,8 +127,14 @@ export function Finding({ id, about, again, jobs }) {
 
 function useMarks(words, change, scene, film) {
   const inside = (frame) => scene.observed.some(([start, end]) => frame >= start && frame <= end);
+  // where nothing is read it is none of the states or, if every frame shows one, the other of two, else not known
+  const elsewhere = (state) => {
+    if (!words.exhaustive) return null;
+    const others = new Set(scene.rows.map((row) => row.state).filter((name) => name !== state));
+    return others.size === 1 ? [...others][0] : undefined;
+  };
   const holds = (state) => (frame) => scene.rows.find((row) => row.state !== state
-    && row.windows.some((interval) => interval.start <= frame && frame <= interval.end))?.state ?? null;
+    && row.windows.some((interval) => interval.start <= frame && frame <= interval.end))?.state ?? elsewhere(state);
   const mark = (state, frame = film.frame) => {
     if (!inside(frame)) say(`the object is not seen in frame ${frame}, so the frame cannot be an example`, "problem");
     else change({ examples: withMark(words.examples, state, frame) });
@@ -177,7 +183,9 @@ function Desk({ id, about, again, info, first, media, jobs }) {
     addEventListener("beforeunload", warn);
     return () => removeEventListener("beforeunload", warn);
   }, [dirty]);
-  const body = useMemo(() => { try { return request(words); } catch { return null; } }, [words]);
+  const { body, unsaid } = useMemo(() => {
+    try { return { body: request(words) }; } catch (error) { return { body: null, unsaid: error.message }; }
+  }, [words]);
   const put = async (options) => {
     const answer = await fetchJson(`findings/${place(id)}`, { method: "PUT", body: { ...request(words), ...options } });
     say(`saved in ${titleOf(options.folder || id, about)}`);
@@ -192,7 +200,7 @@ function Desk({ id, about, again, info, first, media, jobs }) {
       if (!error.revision) { tell(error); return false; }
       const version = await fetchJson(`findings/${place(id)}/info`).then(versionOf).catch(tell);
       if (!version) return false;
-      const lost = equal(request(version.words), { ...request(words), readout: null, coordinates: null, top: null })
+      const lost = equal(request(version.words), { ...request(words), readout: null, coordinates: null })
         && equal(version.settings, settings);
       if (lost) setBase({ ...version, words }); else setTheirs(version);  // lost: only the answer to an earlier save was
       return lost;
@@ -238,7 +246,7 @@ function Desk({ id, about, again, info, first, media, jobs }) {
       ${media.video ? html`<${Film} film=${film} video=${media.video} first=${scene.axis.first}
         last=${scene.axis.last} finding=${info.masks ? id : null} strip=${[strip, setStrip]}
         edge=${(by) => view?.press(by < 0 ? "[" : "]")} under=${strip && html`<${FindingStrip} id=${id} video=${info.video} map=${map}
-          words=${words} body=${body} change=${change} film=${film} close=${() => setStrip(false)}
+          words=${words} body=${body} unsaid=${unsaid} change=${change} film=${film} close=${() => setStrip(false)}
           focused=${strip === "focused"} />`} />`
         : html`<${NoFilm} problem=${media.problem ||
           (info.video ? "" : "the video of this finding is not in the workspace; copy it there to watch it")} />`}

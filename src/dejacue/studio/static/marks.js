@@ -20,12 +20,14 @@ export function withMark(examples, state, start, end = start) {
 
 // A window of a state was dragged to where it is right: its frames show the state, and the frame
 // beyond each edge shows what else is read there, or none of the states. inside(frame): whether the
-// object is seen; beside(frame): another state whose window holds it, or null
+// object is seen; beside(frame): another state whose window holds it, or null; undefined: nobody knows
 export function dragged(examples, { state, before, start, end }, inside, beside) {
   const low = Math.min(before?.start ?? start, start), high = Math.max(before?.end ?? end, end);
   const others = examples.filter((mark) => !spans(mark) || mark.state !== state || mark.end < low || mark.start > high);
   let marks = withMark(others, state, start, end);
-  for (const frame of [start - 1, end + 1]) if (inside(frame)) marks = withMark(marks, beside(frame), frame);
+  for (const frame of [start - 1, end + 1]) {
+    if (inside(frame) && beside(frame) !== undefined) marks = withMark(marks, beside(frame), frame);
+  }
   return marks;
 }
 
@@ -34,7 +36,7 @@ export function denied(examples, { state, start, end }, inside, beside) {
   let marks = examples.filter((mark) => !spans(mark) || mark.state !== state || mark.end < start || mark.start > end);
   for (let frame = start, first = start; frame <= end; frame += 1) {
     const last = frame === end || inside(frame + 1) !== inside(frame) || beside(frame + 1) !== beside(frame);
-    if (last && inside(frame)) marks = withMark(marks, beside(frame), first, frame);
+    if (last && inside(frame) && beside(frame) !== undefined) marks = withMark(marks, beside(frame), first, frame);
     if (last) first = frame + 1;
   }
   return marks;

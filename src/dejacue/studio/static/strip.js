@@ -5,6 +5,7 @@ import { fetchJson, frameAddress, place } from "./api.js";
 import { useDraft } from "./forms.js";
 import { mergeExamples } from "./marks.js";
 import { equal, html, say, tell, useEffect, useRef, useState } from "./ui.js";
+import { NO_NONE } from "./words.js";
 
 const PICTURES = 12, AT_A_BORDER = 8;
 const CURSORS = { ArrowLeft: -1, ArrowRight: 1, Home: -Infinity, End: Infinity }, LINES = { ArrowUp: -1, ArrowDown: 1 };
@@ -89,9 +90,9 @@ export function Strip({ frames, proposed, states, draft: [draft, keep], picture,
 
 const shows = ({ start, end, source }, from, to) => !source && start <= to && end >= from;
 
-// The strip of a finding. body: the request of its words, null where they are none yet; change(edit): of the words;
-// examples become facts
-export function FindingStrip({ id, video, map, words, body, change, film, close, focused }) {
+// The strip of a finding. body: the request of its words, null where they are none yet; unsaid: why; change(edit): of
+// the words; examples become facts
+export function FindingStrip({ id, video, map, words, body, unsaid, change, film, close, focused }) {
   const [draft, setDraft] = useDraft(`strip ${id}`, () => ({})), [border, setBorder] = useState(draft.border ?? null);
   const [strip, setStrip] = useState(null), latest = useRef(), { states, examples } = words;
   latest.current = body;
@@ -113,7 +114,8 @@ export function FindingStrip({ id, video, map, words, body, change, film, close,
   const enter = async (names, marks) => {
     const labels = names.map((name) => name && name.trim()), sent = body;
     try {
-      if (!sent) throw new Error("give each state a name of its own first");
+      if (!sent) throw new Error(unsaid);
+      if (sent.exhaustive && labels.includes(null)) throw new Error(NO_NONE);
       // an example between two pictures that nobody marked stays
       const apart = (n) => !(n in marks || n - 1 in marks)
         && sent.examples.some((example) => example.state !== labels[n] && shows(example, frames[n - 1], frames[n]));

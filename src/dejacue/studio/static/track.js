@@ -46,6 +46,7 @@ const initialForm = (info, video, about) => ({
   object: info?.object || "",
   folder: info?.id || free(`findings/${nameOf(video.id).replace(/\.[^.]+$/, "")}`, about.findings),
   tracker: trackerOf(info), encoder: "", stride: info?.options.stride || "",
+  exhaustive: info?.exhaustive ?? false,
   states: info ? pairsOf(info).map(([name, texts]) => ({ name, text: texts.join("\n") }))
     : WORDS.map(() => ({ name: "", text: "" })),
   prompts: info?.prompts || [], find: "", found: null, taken: null, whole: info?.tracker === WHOLE,
@@ -69,8 +70,8 @@ function request(video, info, form, fixed, revision) {
     : { examples: framesShown(form) };
   return {
     kind: "find", video: video.id, folder: form.folder.trim(), ...whereOf(form, fixed), states: statesOf(form),
-    object: form.object.trim() || null, tracker: (form.tracker !== FIXED && form.tracker) || null, encoder: form.encoder.trim() || null, ...sampling(info), stride,
-    readout: settings.readout?.name ?? null, coordinates: settings.coordinates ?? null, top: settings.top ?? null,
+    object: form.object.trim() || null, exhaustive: form.exhaustive && statesOf(form).length > 1, tracker: (form.tracker !== FIXED && form.tracker) || null, encoder: form.encoder.trim() || null, ...sampling(info), stride,
+    readout: settings.readout?.name ?? null, coordinates: settings.coordinates ?? null,
     revision, ...unchanged,
   };
 }
@@ -215,10 +216,10 @@ function Pick({ video, info, about, jobs, refresh }) {
   const doubt = () => { const later = doubts.find(({ start }) => start > film.frame) || doubts[0];
     if (later) film.seek(later.start); };
   const kept = info?.examples ?? [];  // of the finding that is corrected
-  const named = form.states.filter(({ name, text, frames }) => name.trim()
-    && (text.trim() || frames?.length || kept.some(({ state }) => state === name.trim()))).length;
+  const isShown = ({ name, frames }) => frames?.length > 0 || kept.some(({ state }) => state === name.trim());
+  const named = form.states.filter((state) => state.name.trim() && (state.text.trim() || isShown(state)));
   const lacks = !located ? `Mark the object first: ${MODES[mode]}, or find it by its name.`
-    : named < 2 ? "Name at least two states, and describe them or show a frame of each." : "";
+    : named.length < 2 && !named.some(isShown) ? "Name at least two states, and describe them or show a frame of each." : "";
   const replaces = !finding && about.findings.includes(form.folder.trim());
   // null: to be replaced, as the page says
   const revision = (of) => (of?.id === form.folder.trim() ? of.revision : replaces ? null : "new");
@@ -237,7 +238,7 @@ function Pick({ video, info, about, jobs, refresh }) {
   };
   const keep = theirs && {
     mine: () => { setChosen(theirs); start(theirs); },
-    theirs: () => { const { object, states } = initialWords(theirs); setChosen(theirs); set(withFrames({ object, states }, form.states)); },
+    theirs: () => { setChosen(theirs); set(withFrames(initialWords(theirs), form.states)); },
   };
   useKeys([...film.keys, { keys: ["b"], does: "draw a box", act: () => setMode("Box") },
     { keys: ["i"], does: "click on the object", act: () => setMode("Click +") },
@@ -299,9 +300,9 @@ function Pick({ video, info, about, jobs, refresh }) {
 }
 
 // The words of a list, with the frames that were shown before; a state that has some stays.
-function withFrames({ object, states }, before) {
+function withFrames({ object, states, exhaustive }, before) {
   const named = (all, name) => all.find((state) => state.name.trim() === name.trim());
-  return { object, states: [...states.map((state) => ({ ...state, frames: named(before, state.name)?.frames })),
+  return { object, exhaustive, states: [...states.map((state) => ({ ...state, frames: named(before, state.name)?.frames })),
     ...before.filter(({ name, frames }) => frames?.length && !named(states, name))] };
 }
 
@@ -317,6 +318,7 @@ function Form({ fields, about, setPrompts, film, jobs, look, fixed }) {
     name: (n, name) => state(n, { name }), text: (n, text) => state(n, { text }),
     drop: (n) => edit({ states: form.states.filter((_, at) => at !== n) }),
     add: () => edit({ states: [...form.states, { name: "", text: "" }] }),
+    exhaustive: (exhaustive) => edit({ exhaustive }),
     show: !fixed && ((n) => state(n, { frames: [...new Set([...(form.states[n].frames ?? []), film.frame])] })),
   };
   const describe = (prompt) => (prompt.box ? `box ${prompt.box.map(Math.round).join(", ")}`
@@ -336,11 +338,12 @@ function Form({ fields, about, setPrompts, film, jobs, look, fixed }) {
       box around it, or find it by its name.</p>`}
     <h2>What to look for</h2>
     <${Offers} offers=${offers} text=${(offer) => `The finding has other ${OFFERED[offer.field]} now.`} />
-    <${WordLists} about=${about} take=${(list) => set((now) => withFrames(list, now.states))} late=${late} />
+    <${WordLists} about=${about} take=${(list) => set((now) =>
+      withFrames({ ...list, exhaustive: list.exhaustive || now.exhaustive }, now.states))} late=${late} />
     <div onFocusCapture=${late.touch}>
       <label class="line">Object<input value=${form.object} placeholder="cup"
         onInput=${(event) => edit({ object: event.target.value })} /></label>
-      <${States} states=${form.states} on=${on} examples=${WORDS} reader=${{ encoder: form.encoder.trim() || null }} />
+      <${States} states=${form.states} exhaustive=${form.exhaustive} on=${on} examples=${WORDS} reader=${{ encoder: form.encoder.trim() || null }} />
     </div>
     <div class="grid">
       <label>Folder of the finding<input ...${field("folder")} /></label>

@@ -34,9 +34,13 @@ function Descriptions({ unknown, text, ...more }) {
     ${words.length > 0 && html`<p class="unknown" role="status">${unknown.encoder} does not know ${words.join(", ")}</p>`}`;
 }
 
-// The states with their descriptions, one a line. on: name(n, name), text(n, text), drop(n), add(), and where frames can be
-// shown instead, show(n)
-export function States({ states, on, examples = [], reader }) {
+// What a person says of a video where nothing else but these states is to be seen.
+const EXHAUSTIVE = "Every frame shows one of these";
+export const NO_NONE = `a frame of none of the states contradicts "${EXHAUSTIVE}": take back one of the two`;
+
+// The states with their descriptions, one a line. on: name(n, name), text(n, text), drop(n), add(), exhaustive(whether), and
+// where frames can be shown instead, show(n)
+export function States({ states, exhaustive, on, examples = [], reader }) {
   const unknown = useUnknown(states.map((state) => state.text), reader);
   return html`${unknown.silent && html`<p class="soft" role="status">${unknown.encoder} knows no words: show a frame of each state.</p>`}
     ${states.map((state, n) => html`<fieldset key=${state.key ?? n}>
@@ -45,23 +49,25 @@ export function States({ states, on, examples = [], reader }) {
         <input class="name" aria-label=${`name of state ${n + 1}`} value=${state.name} placeholder=${examples[n]?.[0]}
           onInput=${(event) => on.name(n, event.target.value)} />
         <button type="button" class="quiet" aria-label=${`remove ${state.name || `state ${n + 1}`}`} title="remove"
-          disabled=${states.length < 3} onClick=${() => on.drop(n)}>×</button></div>
+          disabled=${states.length < 2} onClick=${() => on.drop(n)}>×</button></div>
       ${!unknown.silent && html`<${Descriptions} unknown=${unknown} text=${state.text} rows=${Math.max(state.text.split("\n").length, 2)}
         placeholder=${examples[n]?.[1]} aria-label=${`descriptions of ${state.name || `state ${n + 1}`}, one per line`}
         onInput=${(event) => on.text(n, event.target.value)} />`}
       ${on.show && html`<div class="line wrap"><button type="button" class="quiet" disabled=${!state.name.trim()} onClick=${() => on.show(n)}>
         This frame shows ${state.name.trim() || "it"}</button>${state.frames?.length > 0 && html`<span class="soft">frame${" "}
         ${state.frames.join(", ")}</span>`}</div>`}</fieldset>`)}
-    <button type="button" onClick=${on.add}>Add a state</button>`;
+    <div class="line wrap"><button type="button" onClick=${on.add}>Add a state</button>
+      <label class="check" title="else a frame may show none of them, if you have shown examples"><input type="checkbox"
+        checked=${exhaustive && states.length > 1} disabled=${states.length < 2} onChange=${(event) => on.exhaustive(event.target.checked)} />${EXHAUSTIVE}</label></div>`;
 }
 
 // The states of an answer as pairs, in their order: objects begin with names that are numbers.
 export const pairsOf = ({ states, order }) => order.map((name) => [name, states[name]]);
 
-const listOf = (answer) => ({ object: answer.object || "",
+const listOf = (answer) => ({ object: answer.object || "", exhaustive: answer.exhaustive,
   states: pairsOf(answer).map(([name, texts]) => ({ key: Math.random(), name, text: texts.join("\n") })) });
 
-// The words of a list in the workspace: take({object, states: [{name, text}]}); late: of useLate
+// The words of a list in the workspace: take({object, exhaustive, states: [{name, text}]}); late: of useLate
 export function WordLists({ about, take, late }) {
   if (!about.vocabularies.length) return null;
   const choose = (event) => {
@@ -76,8 +82,8 @@ export function WordLists({ about, take, late }) {
 
 function SaveList({ request, onClose, again }) {
   const save = async (name, revision) => {
-    const { states, object } = request();
-    await fetchJson(`vocabularies/${place(name)}`, { method: "PUT", body: { states, object, revision } });
+    const { states, object, exhaustive } = request();
+    await fetchJson(`vocabularies/${place(name)}`, { method: "PUT", body: { states, object, exhaustive, revision } });
     say(`written: ${name}`);
     again();
   };
@@ -110,6 +116,7 @@ export function Words({ id, words, change, scene, about, problem, busy, request,
       states.filter((_, at) => at !== n))),
     add: () => edit({ states: [...states,
       { key: Math.random(), name: free(`state ${states.length + 1}`, states.flatMap((state) => [state.name, shownAs(state)])), text: "" }] }),
+    exhaustive: (exhaustive) => edit({ exhaustive }),
   };
   const latest = useRef();
   latest.current = words;
@@ -117,7 +124,7 @@ export function Words({ id, words, change, scene, about, problem, busy, request,
   const take = (list) => {
     const has = ({ state }) => state === null || list.states.some(({ name }) => name === state.trim());
     const lost = new Set(latest.current.examples.filter((example) => !has(example)).map(({ state }) => state));
-    change((now) => ({ ...list, examples: now.examples.filter(has) }));
+    change((now) => ({ ...list, exhaustive: list.exhaustive || now.exhaustive, examples: now.examples.filter(has) }));
     if (lost.size) say(`the list does not have ${[...lost].join(", ")}: examples of it are removed; Undo brings them back`, "note");
   };
   // another readout begins with its defaults
@@ -131,7 +138,7 @@ export function Words({ id, words, change, scene, about, problem, busy, request,
     <div onFocusCapture=${late.touch}>
       <label class="line">Object<input value=${words.object} placeholder="cup"
         onInput=${(event) => edit({ object: event.target.value }, "object")} /></label>
-      <${States} states=${states} on=${on} reader=${{ finding: id }} />
+      <${States} states=${states} exhaustive=${words.exhaustive} on=${on} reader=${{ finding: id }} />
     </div>
     <p class="soft">One description per line. The intervals follow as you type.</p>
     <div class="line wrap"><${WordLists} about=${about} take=${take} late=${late} />
@@ -140,15 +147,10 @@ export function Words({ id, words, change, scene, about, problem, busy, request,
     <details><summary>Readout settings</summary><div class="grid">
       ${choice("readout", "Readout", about.readouts, words.readout ? null : read, "unchanged")}
       ${choice("coordinates", "Coordinates", about.coordinates, words.readout ? null : settings.coordinates, unsaid)}
-      <label>Windows per state<input type="number" min="1" max="100" value=${words.top ?? ""}
-        placeholder=${words.readout ? unsaid : settings.top ?? "1"}
-        onInput=${(event) => change({ top: event.target.value ? Number(event.target.value) : null }, "top")} />
-          </label>
     </div></details>
   </div>`;
 }
 
-const answers = (scene) => scene.rows.map((row) => ({ state: row.state, ...row.windows[0] }));
 const SAMPLED = ["start", "end", "stride", "fps", "rate"];
 
 // How the frames of a finding were taken from its video.
@@ -160,8 +162,8 @@ function Reading({ name, reading, acts }) {
   const problem = reading.problem || (reading.scene && noAnswer(reading.scene.notes));
   return html`<div class="reading"><div class="line"><b>${name}</b><span class="acts">${acts}</span></div>
     ${problem ? html`<${Problem}>${problem}</${Problem}>`
-      : reading.scene ? html`<${Bars} answers=${answers(reading.scene)} last=${reading.scene.axis.last} />
-      <p class="soft">${answers(reading.scene).map((answer) => `${answer.state} ${framesOf(answer)}`).join(" · ")}</p>`
+      : reading.scene ? html`<${Bars} answers=${reading.scene.rows} last=${reading.scene.axis.last} />
+      <p class="soft">${reading.scene.rows.map((row) => `${row.state} ${framesOf(row)}`).join(" · ")}</p>`
       : html`<p class="soft">reading …</p>`}</div>`;
 }
 
@@ -181,7 +183,7 @@ function useReadings(bodies, path) {
 // The same words with other encoders: other findings of this video, or one that is made now.
 function Encoders({ id, info, request, about, jobs, same }) {
   const [others, setOthers] = useDraft(`compared ${id}`, () => []), [encoder, setEncoder] = useDraft(`encoder ${id}`, () => "");
-  const { states, object } = request, body = { states, object, most: 1000 };
+  const { states, object, exhaustive } = request, body = { states, object, most: 1000 };
   const readings = useReadings(others.map(() => body), (n) => `findings/${place(others[n])}/read`);
   const base = id === "finding.json" ? "finding" : id, made = jobs.all.filter(({ state }) => state === "done");
   const folder = free(`${base}-${encoder.trim().replace(/[^\w.-]+/g, "-")}`,
@@ -193,7 +195,7 @@ function Encoders({ id, info, request, about, jobs, same }) {
   const begin = (event) => {
     event.preventDefault();
     setNewFolder(folder);
-    jobs.begin({ kind: "find", video: info.video, masks: info.masks, objects: info.objects, folder, states, object,
+    jobs.begin({ kind: "find", video: info.video, masks: info.masks, objects: info.objects, folder, states, object, exhaustive,
       encoder: encoder.trim(), ...sampling(info), revision: "new" }).catch(tell);
   };
   const left = same.filter((finding) => finding !== id && !others.includes(finding));
@@ -216,11 +218,11 @@ function Encoders({ id, info, request, about, jobs, same }) {
 
 // The same words in other readouts and coordinates, and with other encoders.
 export function Compare({ id, info, request, change, scene, about, jobs, same }) {
-  const [chosen, setChosen] = useDraft(`readings ${id}`, () => [["contrast", null], ["joint", null]]),
+  const [chosen, setChosen] = useDraft(`readings ${id}`, () => [["timeline", null], ["contrast", null]]),
     [next, setNext] = useDraft(`reading ${id}`, () => ["contrast", "trajectory"]);
-  const { states, object, examples, changes } = request;
+  const { states, object, examples, changes, exhaustive } = request;
   const readings = chosen.map(([readout, coordinates]) => ({ readout, coordinates }));
-  const [compared = []] = useReadings([{ states, object, examples, changes, readings, most: 1000 }],
+  const [compared = []] = useReadings([{ states, object, examples, changes, exhaustive, readings, most: 1000 }],
     () => `findings/${place(id)}/compare`);
   const results = compared.problem ? readings.map(() => compared) : compared;
   return html`<div class="compare">

@@ -39,28 +39,36 @@ function Drop({ again }) {
     <${Problem}>${problem}</${Problem}></div>`;
 }
 
-// The answers of a finding, for Bars; a state that was not found has no start and end.
-export const answersOf = (row) => row.states.flatMap((state) => {
-  const intervals = row.intervals.filter((interval) => interval.state === state);
-  return intervals.length ? intervals : [{ state }];
-});
+// The answers of a finding, for Bars: the occurrences of each state, in time.
+export const answersOf = (row) => row.states.map((state) =>
+  ({ state, windows: row.intervals.filter((interval) => interval.state === state) }));
 
-const hasFrames = (answer) => answer.start !== undefined;
-export const framesOf = (answer) => (hasFrames(answer) ? `${answer.start} – ${answer.end}` : "not found");
+const MOST_WRITTEN = 4;
+export function framesOf({ windows }) {
+  const written = windows.slice(0, MOST_WRITTEN).map(({ start, end }) => `${start} – ${end}`).join(", ");
+  if (windows.length > MOST_WRITTEN) return `${written} and ${windows.length - MOST_WRITTEN} more`;
+  return written || "not found";
+}
 
-// A bar for each answer: {state, start, end}
+// A row for each answer: {state, windows: [{start, end}]}
 export function Bars({ answers, last }) {
-  const end = Math.max(last ?? 0, ...answers.filter(hasFrames).map((answer) => answer.end)) + 1;
+  const end = Math.max(last ?? 0, ...answers.flatMap(({ windows }) => windows.map((window) => window.end))) + 1;
   return html`<svg class="bars" viewBox="0 0 100 ${answers.length * 5}" preserveAspectRatio="none" role="img"
       aria-label=${answers.map((answer) => `${answer.state}: ${framesOf(answer)}`).join(", ")}>
     ${answers.map((answer, n) => html`<rect class="back" x="0" y=${5 * n} width="100" height="4" />
-      ${hasFrames(answer) && html`<rect class="bar c${n % 7}" x=${100 * answer.start / end}
-        width=${100 * (answer.end + 1 - answer.start) / end} y=${5 * n} height="4" />`}`)}
+      ${answer.windows.map((window) => html`<rect class="bar c${n % 7}" x=${100 * window.start / end}
+        width=${100 * (window.end + 1 - window.start) / end} y=${5 * n} height="4" />`)}`)}
   </svg>`;
 }
 
+// How far the least sure state of a finding is to be trusted.
+export const trustOf = (row) => row.trust && `trust: ${row.trust}`;
+
+const worth = ({ confirmed, confidence }) => (confirmed ? 2 : confidence ?? 0);
+
 function FindingCard({ row, about, begun }) {
-  const best = row.intervals[0];
+  const best = row.intervals.reduce((one, other) => (one && worth(one) >= worth(other) ? one : other), null);
+  const more = [trustOf(row), row.doubts > 0 && count(row.doubts, "doubt")].filter(Boolean).join(" · ");
   return html`<li><a class="card" href=${link("finding", row.id)}>
     <span class="picture">${best &&
       html`<img loading="lazy" alt=""
@@ -70,7 +78,7 @@ function FindingCard({ row, about, begun }) {
       ${row.problem || noAnswer(row.notes) ? html`<span class="problem">${row.problem || noAnswer(row.notes)}</span>` : html`
         <span class="soft">${[row.object, row.states.join(" · ")].filter(Boolean).join(": ")}</span>
         <${Bars} answers=${answersOf(row)} />
-        ${row.doubts > 0 && html`<span class="soft">${count(row.doubts, "doubt")}</span>`}`}
+        ${more && html`<span class="soft">${more}</span>`}`}
       ${begun && html`<span class="begun">unsaved edits</span>`}
     </span></a></li>`;
 }
@@ -84,9 +92,11 @@ function VideoCard({ id, begun }) {
       ${begun && html`<span class="begun">unsaved edits</span>`}</span></a></li>`;
 }
 
+const sure = ({ trust, confidence }) => (trust === "confirmed" ? 2 : confidence ?? -1);
 const ORDERS = {
   name: (a, b) => a.id.localeCompare(b.id, "en", { numeric: true }),
   object: (a, b) => (a.object || "").localeCompare(b.object || "") || ORDERS.name(a, b),
+  trust: (a, b) => sure(a) - sure(b) || ORDERS.name(a, b),  // the least sure first
   doubts: (a, b) => (b.doubts || 0) - (a.doubts || 0) || ORDERS.name(a, b),
 };
 const MANY = 8;  // cards that need no search

@@ -278,7 +278,8 @@ def write_scene(
 def scene_reference(scene: RenderedScene, name: str | None = None) -> Reference:
     """Return the truth about a scene, for ``evaluate``; the default name is ``scene.id``.
 
-    A state that hands hide throughout is left out.
+    It is complete: every time that the object is seen in a state. A state that hands hide
+    throughout is left out.
     """
     visible = {state: windows for state, windows in scene.references.items() if windows}
     return Reference(
@@ -286,4 +287,5 @@ def scene_reference(scene: RenderedScene, name: str | None = None) -> Reference:
         visible,
         frames=Window(0, scene.frames - 1),
         descriptions={state: tuple(scene.vocabulary.states[state]) for state in visible},
+        complete=True,
     )

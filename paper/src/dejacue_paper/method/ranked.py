@@ -1,0 +1,79 @@
+"""Several windows of a description, best first and disjoint, for recall among the first k."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+
+from dejacue.method import durations as d
+from dejacue.method import scan as s
+from dejacue.method.contrast import Contrast
+from dejacue.method.plan import Plan
+from dejacue.method.readout import Readout, View
+from dejacue.method.scan_readout import Scan, schedule_of
+from dejacue.records import History, Vocabulary
+
+Windows = list[tuple[int, int]]
+
+
+def ranked_windows(
+    history: History,
+    vocabulary: Vocabulary,
+    count: int,
+    *,
+    coordinates: str,
+    readout: str | Readout,
+    kernel: str,
+) -> list[Windows]:
+    """Return up to ``count`` windows of every description, in frames; of a scan or contrast."""
+    plan = Plan.of(coordinates, readout, kernel=kernel)
+    view = plan.view(history, vocabulary)
+    answers, frames = plan.readout.find_one(view), history.frames
+    ranked = []
+    for row, (start, end) in enumerate(
+        zip(answers.start.tolist(), answers.end.tolist(), strict=True)
+    ):
+        windows, parts = [(start, end)], pairwise(plan.readout.bounds(history).tolist())
+        open_parts = [rest for part in parts for rest in _cut(part, start, end)]
+        searched = [(_best_of(plan.readout, view, row, *part), part) for part in open_parts]
+        while len(windows) < count and searched:
+            top = max(window[2] for window, _ in searched)
+            best, part = min(pair for pair in searched if pair[0][2] >= s.tie_threshold(top))
+            searched.remove((best, part))
+            windows.append(best[:2])
+            rests = _cut(part, *best[:2])
+            searched += [(_best_of(plan.readout, view, row, *rest), rest) for rest in rests]
+        ranked.append([(int(frames[a]), int(frames[b])) for a, b in windows])
+    if _of_states(plan.readout):  # which their descriptions share
+        return [ranked[state] for state in vocabulary.labels.tolist()]
+    return ranked
+
+
+def _of_states(readout: Readout) -> bool:
+    return isinstance(readout, Contrast) and readout.pooling == 1
+
+
+def _cut(part: tuple[int, int], start: int, end: int) -> list[tuple[int, int]]:
+    """Return what is left of a part, first position and end, without a window."""
+    first, stop = part
+    if end < first or start >= stop:
+        return [part]
+    return [rest for rest in ((first, start), (end + 1, stop)) if rest[0] < rest[1]]
+
+
+def _best_of(readout: Readout, view: View, row: int, first: int, end: int) -> s.ScoredWindow:
+    """Return the best window of a description, or of a state, inside a part."""
+    offsets = np.array([0, end - first], np.int64)
+    if isinstance(readout, Contrast):
+        evidence = readout.seen(view)[1].responses[0][row : row + 1, first:end]
+        windows = view.engine.search(np.ascontiguousarray(evidence), offsets, len(view.history))
+    else:
+        assert isinstance(readout, Scan)
+        responses = view.respond(readout.smoothing)[0][row : row + 1, first:end]
+        schedule = schedule_of(
+            [d.fitting(readout.lengths(view.history), end - first)], readout.norm
+        )
+        windows = view.engine.scan(np.ascontiguousarray(responses), offsets, schedule)
+    start, last, score = (column[0] for column in windows)
+    return first + int(start), first + int(last), float(score)

@@ -1,0 +1,493 @@
+"""The reading: from evidence to the whole timeline of an object, every occurrence of every state.
+
+Each frame gets one label, a state or none of them; the labels are those of the best path, which
+earns the gain of the state it is in and pays for every switch.
+
+    words      The gain of a state is its evidence, measured from half way between its level inside
+               the state and outside; a few rounds of labelling find these levels. Words give every
+               frame to a state. Each stretch of a state is then trimmed to the window inside it
+               that differs most from the rest of the history (contrast.py): these windows are the
+               occurrences, and what is trimmed off lies in between. Where every frame shows a
+               state, the whole stretches are.
+    examples   Frames that a person has named keep their label, and so do those around them that
+               belong to them (known_frames.py). Elsewhere the gain of a state is how far a frame
+               looks like its examples: from half way between its own frames and its siblings', in
+               units of that distance; and the same for how much more it looks like them than like
+               each sibling, or like frames that were named as none. The least of these counts.
+               "None of the states" gains nothing, so a frame that looks like no example is in
+               none, unless every frame shows a state. Of a stretch with a named frame, the
+               occurrence is what belongs to that; of others, all of it. A state that is described
+               but not shown takes the best window of its words among frames that are in none.
+    one state  by examples: what is half as near to them as the mean frame is none. By other
+               videos: none has the evidence of the state, turned round.
+
+A switch costs log n, what it takes to say at which of the n observed frames it happens; half of it
+between gains of examples, which are about ±½. What is known of the order may be given; it never
+enters by default. Along an order that is gone through once, switches are free: there are few. And
+where no state returns, what is seen before and after a long absence is one occurrence.
+
+Of a file of which only some frames were observed, gains are filled in between them (filling.py),
+and labels and windows are those of all its frames.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import ClassVar, NamedTuple
+
+import numpy as np
+
+from dejacue.errors import InputError
+from dejacue.method import _labelling as labelling
+from dejacue.method import constrained, trust
+from dejacue.method._labelling import Nodes, Order
+from dejacue.method._timelines import quoted
+from dejacue.method.filling import Filling, filling_of
+from dejacue.method.kernel import Answers, Engine, EvidenceTables, Labelling, Ragged
+from dejacue.method.known_frames import HALF, KnownFrames, likeness, looks_weight
+from dejacue.method.readout import HistoryBatch, View
+from dejacue.method.scan import ScoredWindow
+from dejacue.method.state_readout import (
+    Known,
+    Occurrence,
+    StateReadout,
+    is_count,
+    is_number,
+    occurrences,
+)
+from dejacue.method.states import contrast_norms
+from dejacue.records import History, Note, Vocabulary
+from dejacue.records.arrays import Flags, Floats, Ints
+
+ROUNDS = 4  # of labelling; more change next to nothing
+OF_EXAMPLES = 0.5  # share of the cost of a switch between gains of examples
+WORDS_HAVE_NO_NONE = Note(
+    'words give every frame to a state; show an example of "none" to allow it', "information"
+)
+SMALL = 1e-3  # least distance between levels of likeness
+
+
+@dataclass(frozen=True)
+class Reading(StateReadout):
+    """The readout of whole timelines: every occurrence, each frame in at most one state.
+
+    switch         cost of a switch, in units of log n; along an order that is irreversible, none
+    stay           least number of consecutive observed frames in a state; a long gap cuts what it
+                   gives in two
+    order          states by name, as they follow each other: from each one may only go to the
+                   next, and from the last to the first again; others do not occur
+    irreversible   no state that was left is entered again
+    """
+
+    switch: float = 1.0
+    stay: int = 1
+    order: Order = None
+    irreversible: bool = False
+    name: ClassVar[str] = "timeline"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.pooling != 1:
+            raise InputError("a timeline is one of states; leave the pooling at 1")
+        if not is_number(self.switch) or not is_count(self.stay, 1):
+            problem = "the switch cost must be 0 or more, and the shortest stay 1 frame or more"
+            raise InputError(f"{problem}, not {self.switch!r} and {self.stay!r}")
+        if not isinstance(self.irreversible, bool):
+            raise InputError(f"irreversible must be true or false, not {self.irreversible!r}")
+        order = labelling.checked_order(self.order)
+        vars(self).update(switch=float(self.switch), stay=int(self.stay), order=order)
+
+    def compute(self, batch: HistoryBatch, tables: Ragged, out: EvidenceTables | None) -> Answers:
+        evidence = EvidenceTables.of(tables) if out is None else out
+        rules = self.rules(batch, tables)
+        batch.engine.label(tables, batch.centres(), evidence, rules)
+        parts = []
+        for h, history in enumerate(batch.histories):
+            cuts, path, rows = tables.entry("runs", h), evidence.paths[h], evidence.responses[h]
+            filling = filling_of(history)
+            if filling is not None:
+                rows, stay = filling.rows(rows), filling.stay(self.stay, cuts)
+                cuts, cost = filling.cuts(cuts), self._cost(len(filling.source))
+                rule = Labelling([rules.nodes[h]], np.array([cost]), stay, ROUNDS)
+                path, evidence.levels[h] = batch.engine.label_responses(rows, cuts, rule)
+                path = filling.visible(path, cuts)
+                evidence.paths[h] = path[filling.observed]
+            parts_of_path = stretches(path, self._not_crossed(cuts))
+            if len(batch.vocabularies[h].states) == 1:
+                parts_of_path = [part for part in parts_of_path if part[0] == 0]
+            exhaustive = batch.vocabularies[h].exhaustive
+            windows = inside_stretches(batch.engine, rows, parts_of_path, exhaustive, filling)
+            parts.append(occurrences(history, windows, None, filling))
+        return Answers.joined(parts)
+
+    def find_known(self, view: View, known: Known) -> Answers:
+        read, filling = self._read_known(view, known), filling_of(view.history)
+        return occurrences(view.history, read.windows, known.facts, filling)
+
+    def labels(self, view: View) -> Ints:
+        """Return (N,) the number of the state of each frame, −1 for none of them."""
+        known = self.known(view)
+        if known is None:
+            path = self.seen(view)[1].paths[0]
+            return np.where(path == len(view.vocabulary.states), -1, path)
+        path = self._read_known(view, known).path
+        return np.where(path == known.facts.states, -1, path)
+
+    def confidences(self, view: View, answers: Answers) -> Floats | None:
+        assert answers.state is not None
+        if not len(answers.start):
+            return np.empty(0)
+        known, apart = self.known(view), self.separations(view, answers)
+        if known is not None and len(known.facts.looked):
+            return apart
+        cuts = self._not_crossed(self.bounds(view.history))
+        cuts = cuts if known is None else cuts_beside(known.facts, cuts)
+        parts = [part for part in stretches(self.labels(view), cuts) if part[0] >= 0]
+        return (apart + trust.second_opinion(view, parts, answers.start, answers.end)) / 2
+
+    def separations(self, view: View, answers: Answers) -> Floats:
+        """Return how far the looks of each occurrence lie from those of the other states."""
+
+        def compute() -> Floats:
+            assert answers.state is not None
+            windows = answers.state, answers.start, answers.end
+            smoothing = self.smoothing_of(view.history)
+            return trust.separation(view, self.labels(view), *windows, smoothing)
+
+        return view.once(("separations", self), compute)
+
+    def rows_of_known(self, view: View, known: Known) -> Floats:
+        return self._read_known(view, known).rows
+
+    def hints(self, view: View, answers: Answers) -> tuple[Note, ...]:
+        """Name the states that are not found, and those that look like the others; say that words
+        give every frame to a state."""
+        assert answers.state is not None
+        names, notes = list(view.vocabulary.states), list(super().hints(view, answers))
+        if doubtful := self._doubtful_states(view, answers):
+            alike = quoted(names[state] for state in doubtful)
+            notes.append(
+                Note(
+                    f"what is found for {alike} looks much like the other states; such answers are "
+                    "seldom right",
+                    "doubtful",
+                )
+            )
+        if left_out := [name for k, name in enumerate(names) if k not in answers.state]:
+            notes.append(Note(f"not found: {quoted(left_out)} (no frame is in it)", "information"))
+        if len(names) > 1 and self.known(view) is None and not view.vocabulary.exhaustive:
+            notes.append(WORDS_HAVE_NO_NONE)
+        return tuple(notes)
+
+    def _doubtful_states(self, view: View, answers: Answers) -> list[int]:
+        """Return the states without a named frame of which every occurrence looks like the others,
+        as far as trust was measured: with two states or more."""
+        assert answers.state is not None
+        named = self.named_states(view)
+        if len(named) == 1 or all(named) or not len(answers.start):
+            return []
+        apart = self.separations(view, answers)
+        best = np.full(len(named), -np.inf)
+        np.maximum.at(best, answers.state, apart)
+        is_found = np.isfinite(best) & ~np.array(named)
+        return np.flatnonzero(is_found & (best <= trust.ALIKE)).tolist()
+
+    def _read_known(self, view: View, known: Known) -> Read:
+        """Return what is found beside known frames."""
+
+        def compute() -> Read:
+            by_looks = bool(len(known.facts.looked)) or known.evidence is None
+            alike = self._likeness(view, known) if by_looks else []
+            ground = self._ground(view.history, known, alike)
+            read = (self._of_examples if by_looks else self._of_changes)(view, ground)
+            if ground.filling is None:
+                return read
+            observed = ground.filling.observed
+            return Read(read.path[observed], read.windows, read.rows[:, observed])
+
+        return view.once(("read", self, known), compute)
+
+    def _of_changes(self, view: View, ground: Ground) -> Read:
+        facts, evidence = ground.known.facts, ground.known.evidence
+        assert evidence is not None
+        rows = evidence - self.words_seen(view).levels[0][:, None]
+        path = self._path(view.engine, ground, facts, rows, self.nodes(view.vocabulary), 1.0)
+        parts, exhaustive = stretches(path, ground.cuts), view.vocabulary.exhaustive
+        windows = inside_stretches(view.engine, evidence, parts, exhaustive, ground.filling)
+        return Read(path, windows, evidence)
+
+    def _ground(self, history: History, known: Known, alike: list[Floats | None]) -> Ground:
+        """Return what a history is read by; its filling, where frames were left out."""
+        filling, bounds = filling_of(history), self.bounds(history)
+        cuts = cuts_beside(known.facts, self._not_crossed(bounds))
+        if filling is None:
+            return Ground(known, alike, bounds, cuts, self.stay, None)
+        words = None if known.evidence is None else filling.rows(known.evidence)
+        filled = Known(filling.facts(known.facts), filling.rows(known.f), words, known.blind)
+        likenesses = [None if row is None else filling.rows(row[None])[0] for row in alike]
+        stay = filling.stay(self.stay, bounds)
+        return Ground(filled, likenesses, filling.cuts(bounds), filling.cuts(cuts), stay, filling)
+
+    def _of_examples(self, view: View, ground: Ground) -> Read:
+        known, alike, cuts = ground.known, ground.alike, ground.cuts
+        around = windows_around(known.f, known.facts, ground.bounds)
+        facts = with_windows(known.facts, around)
+        none, nodes = facts.states, self._nodes_with_none(view.vocabulary, facts)
+        inside = [facts.labels == label for label in range(none + 1)]
+        if none == 1 and alike[0] is not None and not inside[1].any():
+            inside[0] = alike[0] > (alike[0][inside[0]].mean() + alike[0].mean()) / 2
+        for _ in range(ROUNDS):
+            gains = gains_of(alike, known.f - HALF, inside, facts.exhaustive)
+            rows = gains if facts.exhaustive else with_none(gains)
+            path = self._path(view.engine, ground, facts, rows, nodes, OF_EXAMPLES)
+            for state in range(none):
+                now = path == state
+                inside[state] = now if now.any() else inside[state]
+        windows = list[Occurrence]()
+        for state, first, end in stretches(path, cuts):
+            if state == none:
+                continue
+            score = float(rows[state, first:end].sum())
+            inner = [w for w in around[state] if first <= w[0] and w[1] < end]
+            start, last = (inner[0][0], inner[-1][1]) if inner else (first, end - 1)
+            windows.append((state, start, last, score))
+        windows += self._by_words(view.engine, ground, path)
+        return Read(path, sorted(windows, key=lambda row: row[1]), gains)
+
+    def _by_words(self, engine: Engine, ground: Ground, path: Ints) -> list[Occurrence]:
+        """Return, of each state that is described but not shown, and that the path leaves out, the
+        best window of its words where the path has none of the states; the path then has it."""
+        windows: list[Occurrence] = []
+        facts, evidence, filling = ground.known.facts, ground.known.evidence, ground.filling
+        for state, named in enumerate(facts.named_states):
+            if named or evidence is None or (path == state).any():
+                continue
+            free = (path == facts.states) & (facts.labels < 0)
+            parts = [
+                (a, b) for label, a, b in stretches(free.astype(np.int64), ground.cuts) if label
+            ]
+            if filling is not None:
+                parts = [part for part in parts if filling.holds_observed(*part)]
+            window = constrained.window_of_words(engine, evidence[state], parts)
+            if window is not None and window[2] > 0:
+                start, end, score = window
+                if filling is not None:
+                    around = next((a, b) for a, b in parts if a <= start < b)
+                    start, end = filling.widened((start, end), *around)
+                windows.append((state, start, end, score))
+                path[start : end + 1] = state
+        return windows
+
+    def _likeness(self, view: View, known: Known) -> list[Floats | None]:
+        """Return how much each frame looks like the named frames of a state and, last, of none,
+        (N,) each; None where none is named, or where looks say nothing."""
+        facts = known.facts
+        if known.blind or not looks_weight(view.history):
+            return [None] * (facts.states + 1)
+        table = likeness(view, facts.looked, self.smoothing_of(view.history))
+        of_label = [facts.labels[facts.looked] == label for label in range(facts.states + 1)]
+        return [table[at].mean(axis=0) if at.any() else None for at in of_label]
+
+    def _path(
+        self,
+        engine: Engine,
+        ground: Ground,
+        facts: KnownFrames,
+        rows: Floats,
+        nodes: Nodes,
+        share: float,
+    ) -> Ints:
+        cost = share * self._cost(rows.shape[1])
+        path = constrained.path(engine, rows, facts, ground.bounds, nodes, cost, ground.stay)
+        return path if ground.filling is None else ground.filling.visible(path, ground.cuts)
+
+    def _not_crossed(self, cuts: Ints) -> Ints:
+        """Return the cuts that end an occurrence: all but where a state holds once."""
+        return cuts[[0, -1]] if self.irreversible else cuts
+
+    def tables(self, batch: HistoryBatch) -> Ragged:
+        """Add, to the row of a single state that other videos show, that of none."""
+        tables = super().tables(batch)
+        if all(len(queries) > 1 for queries in tables.queries):
+            return tables
+        queries = [np.concatenate([q, -q]) if len(q) == 1 else q for q in tables.queries]
+        return Ragged(tables.histories, queries, tables.runs, tables.weights)
+
+    def rules(self, batch: HistoryBatch, tables: Ragged) -> Labelling:
+        """Return how paths may go, for the engine."""
+        for history, cuts in zip(batch.histories, tables.runs, strict=True):
+            if self.stay > 1 and self.stay > (longest := int(np.diff(cuts).max())):
+                raise InputError(
+                    f"history {history.id}: a stay of {self.stay} frames is longer than every "
+                    f"stretch; the longest has {longest}; use a shorter stay"
+                )
+        nodes = [self.nodes(vocabulary) for vocabulary in batch.vocabularies]
+        nodes = [
+            labelling.with_none(of_one, 1, not self.irreversible)
+            if len(of_one.state) == 1
+            else of_one
+            for of_one in nodes
+        ]
+        costs = np.array([self._cost(len(history)) for history in batch.histories])
+        return Labelling(nodes, costs, self.stay, ROUNDS)
+
+    def _cost(self, frames: int) -> float:
+        """Return what a switch costs in so many frames."""
+        once = self.order is not None and self.irreversible
+        return 0.0 if once else self.switch * math.log(frames)
+
+    def nodes(self, vocabulary: Vocabulary) -> Nodes:
+        """Return the graph of states: which there are, and what may follow what."""
+        names = list(vocabulary.states)
+        order = None if self.order is None else labelling.numbers_of(self.order, names)
+        return labelling.nodes_for(len(names), order, self.irreversible)
+
+    def _nodes_with_none(self, vocabulary: Vocabulary, facts: KnownFrames) -> Nodes:
+        """Return the nodes where the last row of gains is none of the states."""
+        if facts.exhaustive:
+            return self.nodes(vocabulary)
+        if self.order is None and not self.irreversible:
+            return labelling.nodes_for(facts.states + 1, None, False)
+        return labelling.with_none(self.nodes(vocabulary), facts.states, not self.irreversible)
+
+
+class Ground(NamedTuple):
+    """What a reading beside known frames goes by: a history, or all frames of its filling.
+
+    alike    how much each frame looks like the named frames of a state and, last, of none
+    bounds   positions that no occurrence crosses because nothing is observed
+    cuts     these, unless the state is known to hold on both sides, and marked changes
+    """
+
+    known: Known
+    alike: list[Floats | None]
+    bounds: Ints
+    cuts: Ints
+    stay: int
+    filling: Filling | None
+
+
+def cuts_beside(facts: KnownFrames, cuts: Ints) -> Ints:
+    """Return positions that no occurrence crosses: long absences, unless the state is known to hold
+    on both sides, and changes that a person has marked."""
+    inside, labels = cuts[1:-1], facts.labels
+    held = (labels[inside] >= 0) & (labels[inside - 1] == labels[inside])
+    return np.unique(np.concatenate([cuts[[0, -1]], inside[~held], facts.marks]))
+
+
+class Read(NamedTuple):
+    """What a reading beside known frames gives: labels, S for none, occurrences in time, gains."""
+
+    path: Ints  # (N,)
+    windows: list[Occurrence]
+    rows: Floats  # (S, N)
+
+
+def stretches(path: Ints, cuts: Ints) -> list[tuple[int, int, int]]:
+    """Return runs of one label in time: the label, first position and end; none crosses a cut.
+
+    >>> stretches(np.array([0, 0, 1, 1, 1]), np.array([0, 4, 5]))
+    [(0, 0, 2), (1, 2, 4), (1, 4, 5)]
+    """
+    ends = np.union1d(np.flatnonzero(np.diff(path)) + 1, cuts).tolist()
+    return [(int(path[first]), first, end) for first, end in pairwise(ends)]
+
+
+def inside_stretches(
+    engine: Engine,
+    evidence: Floats,
+    parts: Sequence[tuple[int, int, int]],
+    exhaustive: bool,
+    filling: Filling | None,
+) -> list[Occurrence]:
+    """Return the occurrence in each stretch; of a filling, with at least one observed frame."""
+    read = whole if exhaustive else trimmed
+    if filling is None:
+        return read(engine, evidence, parts)
+    centred = evidence - evidence.mean(axis=1, keepdims=True)  # the mean of what is observed is 0
+    return [
+        (state, *filling.widened((start, end), first, stop), score)
+        for (state, start, end, score), (_, first, stop) in zip(
+            read(engine, centred, parts), parts, strict=True
+        )
+    ]
+
+
+def trimmed(
+    engine: Engine, evidence: Floats, parts: Sequence[tuple[int, int, int]]
+) -> list[Occurrence]:
+    """Return of each stretch the window that differs most from the rest of the history."""
+    rows = [np.ascontiguousarray(evidence[state : state + 1, a:b]) for state, a, b in parts]
+    windows = (column.tolist() for column in engine.search_parts(rows, evidence.shape[1]))
+    return [
+        (state, first + start, first + end, score)
+        for (state, first, _), start, end, score in zip(parts, *windows, strict=True)
+    ]
+
+
+def whole(
+    engine: Engine, evidence: Floats, parts: Sequence[tuple[int, int, int]]
+) -> list[Occurrence]:
+    """Return every stretch as it is, with the score that the window would have."""
+    norms = contrast_norms(evidence.shape[1])
+    return [
+        (state, first, end - 1, float(evidence[state, first:end].sum() / norms[end - first]))
+        for state, first, end in parts
+    ]
+
+
+def with_none(gains: Floats) -> Floats:
+    """Add the row of none of the states: nothing, or of one state what that loses."""
+    none = -gains if len(gains) == 1 else np.zeros((1, gains.shape[1]))
+    return np.concatenate([gains, none])
+
+
+def windows_around(f: Floats, facts: KnownFrames, cuts: Ints) -> list[list[ScoredWindow]]:
+    """Return per state, in time, the windows that belong to its named frames."""
+    lead = constrained.leads(f, facts)
+    windows: list[list[ScoredWindow]] = []
+    for state in range(facts.states):
+        parts = facts.open_parts(state, cuts)
+        around = constrained.windows_around(lead[state], facts.named(state), parts)
+        windows.append([window for window in around if window is not None])
+    return windows
+
+
+def with_windows(facts: KnownFrames, windows: list[list[ScoredWindow]]) -> KnownFrames:
+    """Return the facts with all frames of these windows as named ones."""
+    labels = facts.labels.copy()
+    for state, of_state in enumerate(windows):
+        for first, last, _ in of_state:
+            span = labels[first : last + 1]
+            span[span < 0] = state
+    return KnownFrames(labels, facts.looked, facts.marks, facts.states, facts.exhaustive)
+
+
+def gains_of(
+    alike: Sequence[Floats | None], f: Floats, inside: Sequence[Flags], exhaustive: bool
+) -> Floats:
+    """Return (S, N) the gain of each state, about ±½; f less one half of a state without likeness.
+
+    alike    (N,) likeness per state and, last, of the frames named as none; None where not known
+    inside   (N,) flags for each of these: the frames that levels are measured in
+    """
+    gains, known = f.copy(), {label: row for label, row in enumerate(alike) if row is not None}
+    for state in range(len(f)):
+        if (row := known.get(state)) is None:
+            continue
+        siblings = {label: row - rival for label, rival in known.items() if label != state}
+        rivals = [(lead, lead[inside[label]].mean()) for label, lead in siblings.items()]
+        if not exhaustive or not siblings:
+            elsewhere = [row[inside[label]].mean() for label in siblings]
+            if not siblings:
+                elsewhere = [row.min() if inside[state].all() else row[~inside[state]].mean()]
+            rivals.append((row, np.mean(elsewhere)))
+        gains[state] = np.inf
+        for values, low in rivals:
+            high = values[inside[state]].mean()
+            gain = (values - (high + low) / 2) / max(high - low, SMALL)
+            gains[state] = np.minimum(gains[state], gain)
+    return gains
