@@ -277,10 +277,12 @@ def desk(chromium):
         window = chromium.new_context(viewport=view, color_scheme=scheme, **context)
         user = Desk(window.new_page(), address)
         user.page.on("pageerror", lambda error: user.errors.append(str(error)))
-        user.page.on(
-            "console",
-            lambda message: user.errors.append(message.text) if message.type == "error" else None,
-        )
+
+        def listen(message: Any) -> None:
+            if message.type == "error":
+                user.errors.append(f"{message.text} {message.location['url']}")
+
+        user.page.on("console", listen)
         opened.append(user)
         return user
 
