@@ -185,8 +185,9 @@ def test_gradients_reach_every_parameter_that_learns(name, as_published) -> None
                 for n, g in zip(names, gradients, strict=True)
                 if g is not None and g.abs().max() > 1e-9
             }
-    # a shift of all keys changes no attention: what gradient there is comes from rounding
-    shifts = re.compile(r"\.k(_place)?\.bias$")
+    # a shift of all keys changes no attention, and one of all saliencies no comparison of them:
+    # what gradient there is comes from rounding, which differs between processors
+    shifts = re.compile(r"(\.k(_place)?|^shine)\.bias$")
     still = {n for n, _ in training.model.named_parameters() if not shifts.search(n)} - moved
     assert still == (STILL_PUBLISHED if as_published else STILL)[name]
 
