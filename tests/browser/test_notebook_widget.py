@@ -28,6 +28,7 @@ def test_a_model_is_drawn_edited_and_followed(chromium, rich) -> None:
     page.set_content('<!doctype html><title>notebook</title><div id="here"></div>')
     module = timeline_module().replace("export default", "const widget =", 1)
     page.add_script_tag(content=module + MODEL, type="module")
+    page.wait_for_function("typeof window.begin === 'function'")
     page.evaluate("(scene) => begin(scene)", rich)
     page.locator(".tl-plot").focus()
     page.keyboard.press("n")

@@ -28,7 +28,6 @@ from dejacue.cli.tables import as_text, timeline_table
 from dejacue.files import read_timelines, write_history, write_vocabulary
 from dejacue.method import Window, locate_many
 from dejacue.method.localization import analyse
-from dejacue.method.timeline import WORDS_HAVE_NO_NONE
 from dejacue.records import Note
 from dejacue.report.exports import EXPORTS
 from dejacue.sources.findings import Made
@@ -46,7 +45,10 @@ WARNINGS = (  # in their order
 )
 MEANINGLESS = Note("all frames look the same", "meaningless")
 NOTE = Note('"empty" <and> "filled" & others: p 0.90')
-NOTES = (*WARNINGS, WORDS_HAVE_NO_NONE, NOTE)  # of the finding, of the reading
+NO_NONE = Note(
+    'words give every frame to a state; show an example of "none" to allow it', "information"
+)
+NOTES = (*WARNINGS, NO_NONE, NOTE)  # of the finding, of the reading
 
 
 def example_finding() -> Finding:

@@ -26,11 +26,11 @@ Path = list[tuple[int, int]]  # first position and state of each visit, in order
 
 @dataclass(frozen=True, slots=True)
 class Revision:
-    """Frames whose state was another one before; was None: it was unknown."""
+    """Frames whose state was another one before; None: it was unknown, or they are in none."""
 
     window: Window
     was: str | None
-    now: str
+    now: str | None
 
     def to_dict(self) -> dict[str, Any]:
         return {**asdict(self.window), "was": self.was, "now": self.now}
@@ -40,7 +40,8 @@ class Revision:
 class Update:
     """The state of an object now, and what changed with the latest frame.
 
-    state      that the object is in now; None: it is not seen, or too little of it was so far
+    state      that the object is in now; None: it is not seen, in none of the states, or too
+               little of it was seen so far
     since      the frame from which on it is, as far as is known now
     evidence   by state, in deviations from its mean so far; empty where the object is not seen
     closed     windows that have ended; they change no more
@@ -246,15 +247,16 @@ class ObservedFrame:
 
 @dataclass(slots=True, eq=False)
 class StateWindow:
-    """Consecutive frames that are in one state."""
+    """Consecutive frames that are in one state; None: in none."""
 
-    state: str
+    state: str | None
     first: ObservedFrame
     last: ObservedFrame
     score: float
 
     @property
     def interval(self) -> Interval:
+        assert self.state is not None
         frames, times_s = (self.first.frame, self.last.frame), (self.first.time_s, self.last.end_s)
         return Interval(self.state, *frames, self.score, *times_s)
 
@@ -269,7 +271,7 @@ class Labeller:
 
     def __init__(
         self,
-        names: Sequence[str],
+        names: Sequence[str | None],
         nodes: Nodes,
         calibration: Calibration,
         *,
@@ -357,13 +359,15 @@ class Labeller:
         if self._open is not None and not self._pending and (self.away or ending):
             closed.append(self._open)
             self._open = None
+        state = self._names[path[-1][1]] if seen else None
+        evidence = zip(self._names, self.evidence().tolist(), strict=True) if seen else ()
         return Update(
             frame,
             time_s,
-            self._names[path[-1][1]] if seen else None,
-            self._since(path) if seen else None,
-            dict(zip(self._names, self.evidence().tolist(), strict=True)) if seen else {},
-            tuple(window.interval for window in closed),
+            state,
+            None if state is None else self._since(path),
+            {name: value for name, value in evidence if name is not None},
+            tuple(window.interval for window in closed if window.state is not None),
             tuple(revised),
         )
 

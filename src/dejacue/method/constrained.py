@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from dejacue.errors import InputError
 from dejacue.method import _labelling as labelling
 from dejacue.method.kernel import Engine, Labelling
 from dejacue.method.known_frames import HALF, KnownFrames
@@ -82,7 +83,7 @@ def path(
     stay: int,
 ) -> Ints:
     """Return (N,) the best labelling by the rows' sums that keeps every known label, and changes at
-    every mark.
+    every mark; refuse what no path can keep.
 
     Other labels lose more at a known frame than a path can gain. After a mark the path goes on in
     a second set of nodes, which is entered from other states only.
@@ -103,4 +104,10 @@ def path(
         )
     rules = Labelling([nodes], np.array([cost]), stay, 1)
     labels: Ints = engine.label_responses(bound, cuts, rules)[0] % kinds
+    unchanged = labels[facts.marks - 1] == labels[facts.marks]
+    if (labels[known] != facts.labels[known]).any() or unchanged.any():
+        raise InputError(
+            "no timeline has all frames and changes that were named; remove one that is wrong, or "
+            "the order, irreversible or stay that they do not fit"
+        )
     return labels

@@ -227,9 +227,10 @@ def _levels(view: View, evidence: Floats, cuts: Ints) -> Floats:
     known = view.history.derived.get("levels")
     if known is None or known[0] is not evidence:
         states, count = evidence.shape
-        nodes = labelling.nodes_for(states, None, False)
+        rows = evidence if states > 1 else np.concatenate([evidence, -evidence])
+        nodes = labelling.nodes_for(len(rows), None, False)
         rules = Labelling([nodes], np.array([math.log(count)]), 1, ROUNDS)
-        levels = view.engine.label_responses(evidence, cuts, rules)[1]
+        levels = view.engine.label_responses(rows, cuts, rules)[1][:states]
         known = view.history.derived["levels"] = (evidence, levels)
     return known[1]
 

@@ -86,7 +86,10 @@ class LiveReading:
                 field="examples",
             )
         self._directions = query_directions(vocabulary, plan.coordinates, 1.0).states
-        self._names = list(vocabulary.states)
+        self._names: list[str | None] = list(vocabulary.states)
+        if len(self._names) == 1:  # beside a single state there is none of it
+            self._directions = np.concatenate([self._directions, -self._directions])
+            self._names.append(None)
         for name, value, valid in (
             ("delay_s", delay_s, is_number(delay_s)),
             ("delay", delay, delay is None or is_count(delay, 0)),

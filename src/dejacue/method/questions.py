@@ -68,11 +68,11 @@ def next_question(
     check_pair(history, vocabulary)
     readout = replace(readout or Reading(), pooling=1.0)  # it is states that are asked about
     view = Plan.of(None, readout, None, False, kernel).view(history, vocabulary)
-    known = readout.known(view)
-    smoothing = readout.smoothing_of(history)
+    known, smoothing = readout.known(view), readout.smoothing_of(history)
     if known is None:
         facts = process.known_frames_of(history, vocabulary)
-        f = process.membership(view, facts, readout.seen(view)[1].responses[0], smoothing)
+        evidence = readout.seen(view)[1].responses[0][: facts.states]
+        f = process.membership(view, facts, evidence, smoothing)
     else:
         facts, f = known.facts, known.f
     names: list[str | None] = [*vocabulary.states, None]

@@ -64,9 +64,6 @@ from dejacue.records.arrays import Flags, Floats, Ints
 
 ROUNDS = 4  # of labelling; more change next to nothing
 OF_EXAMPLES = 0.5  # share of the cost of a switch between gains of examples
-WORDS_HAVE_NO_NONE = Note(
-    'words give every frame to a state; show an example of "none" to allow it', "information"
-)
 SMALL = 1e-3  # least distance between levels of likeness
 
 
@@ -179,7 +176,13 @@ class Reading(StateReadout):
         if left_out := [name for k, name in enumerate(names) if k not in answers.state]:
             notes.append(Note(f"not found: {quoted(left_out)} (no frame is in it)", "information"))
         if len(names) > 1 and self.known(view) is None and not view.vocabulary.exhaustive:
-            notes.append(WORDS_HAVE_NO_NONE)
+            givers = "the examples" if view.vocabulary.wordless else "words"
+            notes.append(
+                Note(
+                    f'{givers} give every frame to a state; show an example of "none" to allow it',
+                    "information",
+                )
+            )
         return tuple(notes)
 
     def _doubtful_states(self, view: View, answers: Answers) -> list[int]:
@@ -213,15 +216,18 @@ class Reading(StateReadout):
     def _of_changes(self, view: View, ground: Ground) -> Read:
         facts, evidence = ground.known.facts, ground.known.evidence
         assert evidence is not None
-        rows = evidence - self.words_seen(view).levels[0][:, None]
-        path = self._path(view.engine, ground, facts, rows, self.nodes(view.vocabulary), 1.0)
-        parts, exhaustive = stretches(path, ground.cuts), view.vocabulary.exhaustive
+        levels, exhaustive = self.words_seen(view).levels[0], view.vocabulary.exhaustive
+        rows = evidence if len(evidence) == len(levels) else np.concatenate([evidence, -evidence])
+        nodes = self.nodes(view.vocabulary)
+        path = self._path(view.engine, ground, facts, rows - levels[:, None], nodes, 1.0)
+        parts = [part for part in stretches(path, ground.cuts) if part[0] < facts.states]
         windows = inside_stretches(view.engine, evidence, parts, exhaustive, ground.filling)
         return Read(path, windows, evidence)
 
     def _ground(self, history: History, known: Known, alike: list[Floats | None]) -> Ground:
         """Return what a history is read by; its filling, where frames were left out."""
         filling, bounds = filling_of(history), self.bounds(history)
+        self._check_stay(history, bounds)
         cuts = cuts_beside(known.facts, self._not_crossed(bounds))
         if filling is None:
             return Ground(known, alike, bounds, cuts, self.stay, None)
@@ -259,9 +265,14 @@ class Reading(StateReadout):
 
     def _by_words(self, engine: Engine, ground: Ground, path: Ints) -> list[Occurrence]:
         """Return, of each state that is described but not shown, and that the path leaves out, the
-        best window of its words where the path has none of the states; the path then has it."""
+        best window of its words where the path has none of the states; the path then has it. Where
+        it is known what follows what, the path has settled that already."""
         windows: list[Occurrence] = []
         facts, evidence, filling = ground.known.facts, ground.known.evidence, ground.filling
+        if self.order is not None or self.irreversible:
+            return windows
+        if evidence is not None and filling is not None:
+            evidence = evidence - evidence.mean(axis=1, keepdims=True)
         for state, named in enumerate(facts.named_states):
             if named or evidence is None or (path == state).any():
                 continue
@@ -272,7 +283,7 @@ class Reading(StateReadout):
             if filling is not None:
                 parts = [part for part in parts if filling.holds_observed(*part)]
             window = constrained.window_of_words(engine, evidence[state], parts)
-            if window is not None and window[2] > 0:
+            if window is not None and window[2] > 0 and window[1] - window[0] + 1 >= ground.stay:
                 start, end, score = window
                 if filling is not None:
                     around = next((a, b) for a, b in parts if a <= start < b)
@@ -319,20 +330,18 @@ class Reading(StateReadout):
     def rules(self, batch: HistoryBatch, tables: Ragged) -> Labelling:
         """Return how paths may go, for the engine."""
         for history, cuts in zip(batch.histories, tables.runs, strict=True):
-            if self.stay > 1 and self.stay > (longest := int(np.diff(cuts).max())):
-                raise InputError(
-                    f"history {history.id}: a stay of {self.stay} frames is longer than every "
-                    f"stretch; the longest has {longest}; use a shorter stay"
-                )
+            self._check_stay(history, cuts)
         nodes = [self.nodes(vocabulary) for vocabulary in batch.vocabularies]
-        nodes = [
-            labelling.with_none(of_one, 1, not self.irreversible)
-            if len(of_one.state) == 1
-            else of_one
-            for of_one in nodes
-        ]
         costs = np.array([self._cost(len(history)) for history in batch.histories])
         return Labelling(nodes, costs, self.stay, ROUNDS)
+
+    def _check_stay(self, history: History, cuts: Ints) -> None:
+        """Refuse a stay that fits into no stretch."""
+        if self.stay > 1 and self.stay > (longest := int(np.diff(cuts).max())):
+            raise InputError(
+                f"history {history.id}: a stay of {self.stay} frames is longer than every "
+                f"stretch; the longest has {longest}; use a shorter stay"
+            )
 
     def _cost(self, frames: int) -> float:
         """Return what a switch costs in so many frames."""
@@ -340,7 +349,14 @@ class Reading(StateReadout):
         return 0.0 if once else self.switch * math.log(frames)
 
     def nodes(self, vocabulary: Vocabulary) -> Nodes:
-        """Return the graph of states: which there are, and what may follow what."""
+        """Return the graph of states: which there are, and what may follow what. Beside a single
+        state there is none of it, as number 1."""
+        graph = self._graph(vocabulary)
+        if len(vocabulary.states) > 1:
+            return graph
+        return labelling.with_none(graph, 1, not self.irreversible)
+
+    def _graph(self, vocabulary: Vocabulary) -> Nodes:
         names = list(vocabulary.states)
         order = None if self.order is None else labelling.numbers_of(self.order, names)
         return labelling.nodes_for(len(names), order, self.irreversible)
@@ -348,10 +364,10 @@ class Reading(StateReadout):
     def _nodes_with_none(self, vocabulary: Vocabulary, facts: KnownFrames) -> Nodes:
         """Return the nodes where the last row of gains is none of the states."""
         if facts.exhaustive:
-            return self.nodes(vocabulary)
+            return self._graph(vocabulary)
         if self.order is None and not self.irreversible:
             return labelling.nodes_for(facts.states + 1, None, False)
-        return labelling.with_none(self.nodes(vocabulary), facts.states, not self.irreversible)
+        return labelling.with_none(self._graph(vocabulary), facts.states, not self.irreversible)
 
 
 class Ground(NamedTuple):
