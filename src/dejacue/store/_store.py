@@ -153,15 +153,12 @@ class Store:
         if encoder is not None:
             if not isinstance(encoder, str) or not _is_unicode(encoder) or not encoder.strip():
                 problem = f"the encoder {encoder!r:.80} must be text: its identity"
-                raise InputError(problem, file=folder, field="encoder")
+                raise InputError(f"{folder}: {problem}")
             if encoder in ENCODERS or (encoder.startswith(FAMILIES) and "@" not in encoder):
                 raise InputError(
-                    f'"{shortened(encoder)}" is the name of an encoder, but a store needs its '
-                    "identity, as recorded in histories",
-                    file=folder,
-                    field="encoder",
-                    value=encoder,
-                    remedy="leave it out to take it from the first history",
+                    f'{folder}: "{shortened(encoder)}" is the name of an encoder, but a store '
+                    "needs its identity, as recorded in histories; leave it out to take it from "
+                    "the first history"
                 )
             meta["encoder"] = encoder
         cls.check_new(folder)
@@ -186,12 +183,12 @@ class Store:
             not file.name.startswith(index.UNFINISHED) for file in folder.iterdir()
         )
         if others and not Store.is_at(folder):
-            raise InputError("is not empty", file=folder, remedy="give a new folder")
+            raise InputError(f"{folder}: is not empty; give a new folder")
 
     def _error(
         self, problem: str, remedy: str, field: str | None = None, value: object = None
     ) -> InputError:
-        return InputError(problem, file=self.path, field=field, value=value, remedy=remedy)
+        return InputError(f"{self.path}: {problem}; {remedy}")
 
     @staticmethod
     def is_at(path: StrPath) -> bool:
@@ -389,9 +386,7 @@ class Store:
         for name, texts in (("object", object), ("source", source)):
             for text in texts.values() if isinstance(texts, Mapping) else (texts,):
                 if text is not None and not (isinstance(text, str) and _is_unicode(text)):
-                    raise InputError(
-                        f"{name} {text!r:.80} must be text", file=self.path, field=name
-                    )
+                    raise InputError(f"{self.path}: {name} {text!r:.80} must be text")
         pictures = {} if thumbnails is None else thumbnails
         names: set[str] = set()
         with self._writing() as writer:
@@ -531,7 +526,7 @@ class Store:
                 known = isinstance(id, str) and _is_unicode(id)
                 if not known or not now.execute(_REMOVE, (id,)).rowcount:
                     problem = f'has no history "{shortened(str(id))}", so nothing was removed'
-                    raise InputError(problem, file=self.path, field="id", value=id)
+                    raise InputError(f"{self.path}: {problem}")
         return len(names)
 
     def compact(self) -> int:
@@ -655,11 +650,10 @@ class Store:
             raise unknown("kind", kind, EXPORT_KINDS)
         is_remote = remote.is_remote(place)
         if not is_remote and Path(place).resolve().is_relative_to(self.path.resolve()):
-            raise InputError("is inside the store itself", file=place, remedy="give another place")
+            raise InputError(f"{place}: is inside the store itself; give another place")
         ids = self.ids(where)
         if not ids:
-            problem = "no history matches, so there is nothing to export"
-            raise InputError(problem, file=self.path, field="where")
+            raise InputError(f"{self.path}: no history matches, so there is nothing to export")
         write = self._export_npz if kind == "npz" else self._export_parquet
         if not is_remote:
             write(Path(place), ids, progress)
@@ -677,8 +671,7 @@ class Store:
             previous = names.setdefault(file_name(id).lower(), id)  # some disks know no capitals
             if previous != id:
                 problem = f'histories "{previous}" and "{id}" would get the same file name'
-                remedy = "export them one by one with where"
-                raise InputError(problem, field="id", value=id, remedy=remedy)
+                raise InputError(f"{problem}; export them one by one with where")
         for done, id in enumerate(ids):
             history = self[id]
             labels = {name: text for name, text in self.labels(id).items() if text is not None}
@@ -783,8 +776,7 @@ class Store:
         if teachers:
             vocabulary = taught(vocabulary, teachers)
         if vocabulary is None:
-            problem = "give a vocabulary, or findings to learn from"
-            raise InputError(problem, field="vocabulary")
+            raise InputError("give a vocabulary, or findings to learn from")
         words = not teachers or vocabulary.features is not None
         self._check_vocabulary(vocabulary, words)
         centre = None if words else looks(teachers)
@@ -792,11 +784,9 @@ class Store:
         plan = Plan.of(None, readout)  # refuses a readout that is not known
         query_directions(vocabulary, plan.coordinates, plan.readout.query_pooling)
         if top is not None and not is_count(top, 1):
-            problem = f"top {top}: give the number of histories, 1 or more"
-            raise InputError(problem, field="top", value=top)
+            raise InputError(f"top {top}: give the number of histories, 1 or more")
         if not is_count(threads, 1):
-            problem = f"threads {threads} must be at least 1"
-            raise InputError(problem, field="threads", value=threads)
+            raise InputError(f"threads {threads} must be at least 1")
         with index.snapshot(self.path) as now:
             index.condition(now, where)  # refuses names that are not known
         query = Query(self, Asked(vocabulary, readout, trust), top, where, centre)
@@ -811,9 +801,8 @@ class Store:
                 "vocabulary",
             )
         if vocabulary.facts or vocabulary.changes:
-            problem = "examples given as frames belong to one history"
             remedy = "query a store with words, pictures or frames of named histories"
-            raise InputError(problem, field="examples", remedy=remedy)
+            raise InputError(f"examples given as frames belong to one history; {remedy}")
         same, encoder = "encode both with the same encoder", vocabulary.encoder
         name = "the vocabulary" if words else "the teachers"
         if None not in (self.encoder, encoder) and self.encoder != encoder:

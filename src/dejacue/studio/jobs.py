@@ -153,8 +153,7 @@ class TaskQueue:
     def get(self, id: str) -> BackgroundTask:
         with self._lock:
             if id not in self._jobs:
-                problem = f'there is no job "{id[:40]}"'
-                raise NotThere(problem, field="job", value=id)
+                raise NotThere(f'there is no job "{id[:40]}"')
             return self._jobs[id]
 
     def all(self) -> list[BackgroundTask]:
