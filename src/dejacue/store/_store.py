@@ -71,7 +71,7 @@ class StoreExists(InputError):
 
     def __init__(self, folder: Path) -> None:
         remedy = "give a new folder, or histories to add"
-        super().__init__("is already a store", file=folder, remedy=remedy)
+        super().__init__(f"{folder}: is already a store; {remedy}")
 
 
 class Stored(NamedTuple):
@@ -133,7 +133,7 @@ class Store:
             self._meta = index.meta(self._reader)
         if self._meta.get("dtype") not in DTYPES:
             self._reader.close()
-            raise self._error("the index is damaged (no dtype)", "restore the store from a copy")
+            raise self._error("the index is damaged (no dtype); restore the store from a copy")
         self.dtype = DTYPES[self._meta["dtype"]]
         self._mapped: dict[int, Segment] = {}
         self.cached: dict[int, tuple[History, str | None]] = {}  # by place; see _query
@@ -185,10 +185,8 @@ class Store:
         if others and not Store.is_at(folder):
             raise InputError(f"{folder}: is not empty; give a new folder")
 
-    def _error(
-        self, problem: str, remedy: str, field: str | None = None, value: object = None
-    ) -> InputError:
-        return InputError(f"{self.path}: {problem}; {remedy}")
+    def _error(self, problem: str) -> InputError:
+        return InputError(f"{self.path}: {problem}")
 
     @staticmethod
     def is_at(path: StrPath) -> bool:
@@ -277,7 +275,7 @@ class Store:
         entry = self._entry(columns, id, table)
         if entry is None:
             problem = f'has no history "{shortened(str(id))}"'
-            raise self._error(problem, f"dejacue store ls {self.path} lists them", "id", id)
+            raise self._error(f"{problem}; dejacue store ls {self.path} lists them")
         return tuple(entry)
 
     def __getitem__(self, id: str) -> History:
@@ -407,8 +405,7 @@ class Store:
             for id in pictures:
                 if id not in names:
                     problem = f'thumbnail of "{shortened(str(id))}", but no such history'
-                    remedy = "add a thumbnail together with its history"
-                    raise self._error(problem, remedy, "thumbnails", id)
+                    raise self._error(f"{problem}; add a thumbnail together with its history")
             _settle(writer.transaction, (*names, *settled))
         return len(names)
 
@@ -416,11 +413,9 @@ class Store:
         """Refuse a history that is not one for this store."""
         id, which = history.id, f'history "{shortened(history.id)}"'
         if not _is_unicode(id):
-            problem = f"the id {id!r:.80} is not valid Unicode"
-            raise self._error(problem, "choose another one", "id", id)
+            raise self._error(f"the id {id!r:.80} is not valid Unicode; choose another one")
         if id in names:
-            problem = f"{which} is given twice"
-            raise self._error(problem, "every history needs its own id", "id", id)
+            raise self._error(f"{which} is given twice; every history needs its own id")
         expected = meta.get("encoder")
         if history.encoder != expected and (expected is not None or "dimension" in meta):
             encoder, stored = (
@@ -428,14 +423,11 @@ class Store:
                 for name in (history.encoder, expected)
             )
             problem = f"{which} was encoded with {encoder}, but the store contains {stored}"
-            raise self._error(problem, "use one store per encoder", "encoder", history.encoder)
+            raise self._error(f"{problem}; use one store per encoder")
         if history.dimension != int(meta.get("dimension", history.dimension)):
             raise self._error(
                 f"{which} has {history.dimension} dimensions, but the store has "
-                f"{meta['dimension']}",
-                "encode it with the encoder of the store",
-                "dimension",
-                history.dimension,
+                f"{meta['dimension']}; encode it with the encoder of the store"
             )
 
     @staticmethod
@@ -456,8 +448,7 @@ class Store:
         query = "SELECT 1 FROM histories WHERE id = ? AND dead = 0"
         if now.execute(query, (id,)).fetchone() is not None:
             problem = f'already has a history "{shortened(id)}"'
-            remedy = "rename it, or replace the other one"
-            raise self._error(problem, remedy, "id", id)
+            raise self._error(f"{problem}; rename it, or replace the other one")
 
     def _add(
         self, writer: SegmentWriter, features: NDArray[Any], columns: PackedHistory
@@ -475,7 +466,7 @@ class Store:
         """Return the picture, made smaller until it has at most MAX_THUMBNAIL_BYTES."""
         which = f'the thumbnail of history "{shortened(id)}"'
         if not isinstance(picture, bytes) or not picture.startswith(b"\xff\xd8\xff"):
-            raise self._error(f"{which} is not a JPEG", "give the bytes of one", "thumbnails", id)
+            raise self._error(f"{which} is not a JPEG; give the bytes of one")
         if len(picture) <= MAX_THUMBNAIL_BYTES:
             return picture
         from PIL import Image
@@ -484,8 +475,7 @@ class Store:
             with Image.open(io.BytesIO(picture), formats=["JPEG"]) as opened:
                 image = opened.convert("RGB")
         except (OSError, ValueError, Image.DecompressionBombError) as error:
-            problem = f"{which} cannot be decoded ({error})"
-            raise self._error(problem, "give another one", "thumbnails", id) from None
+            raise self._error(f"{which} cannot be decoded ({error}); give another one") from None
         for side in THUMBNAIL_SIDES:
             image.thumbnail((side, side))
             stream = io.BytesIO()
@@ -795,10 +785,9 @@ class Store:
     def _check_vocabulary(self, vocabulary: Vocabulary, words: bool = True) -> None:
         if vocabulary.features is None and words:
             raise self._error(
-                "a store selects histories by words, but the vocabulary has no text features",
+                "a store selects histories by words, but the vocabulary has no text features; "
                 "encode its descriptions with the encoder of the store, or give findings to learn "
-                "from",
-                "vocabulary",
+                "from"
             )
         if vocabulary.facts or vocabulary.changes:
             remedy = "query a store with words, pictures or frames of named histories"
@@ -807,11 +796,10 @@ class Store:
         name = "the vocabulary" if words else "the teachers"
         if None not in (self.encoder, encoder) and self.encoder != encoder:
             problem = f'histories were encoded with "{self.encoder}", but {name} with '
-            raise self._error(f'{problem}"{encoder}"', same, "encoder", encoder)
+            raise self._error(f'{problem}"{encoder}"; {same}')
         dimension = vocabulary.dimension
         if self.dimension not in (None, dimension):
-            problem = f"has {self.dimension} dimensions, but {name} {dimension}"
-            raise self._error(problem, same, "dimension", dimension)
+            raise self._error(f"has {self.dimension} dimensions, but {name} {dimension}; {same}")
 
     def cache(self, place: int, history: History, source: str | None) -> None:
         """Keep a history and its source for the next query, as far as they fit, by segment and

@@ -295,8 +295,7 @@ def _target(studio: Studio, name: str) -> Path:
 
 def _check_free(target: Path) -> None:
     if target.exists():
-        problem = f'"{UPLOADS}/{target.name}" already exists; give another name'
-        raise Conflict(problem, field="name", value=target.name)
+        raise Conflict(f'"{UPLOADS}/{target.name}" already exists; give another name')
 
 
 async def _receive(request: Request, stream: IO[bytes]) -> None:
