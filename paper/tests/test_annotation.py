@@ -96,9 +96,11 @@ def test_a_template_has_whole_frames() -> None:
         template("H001", [0.5], "A")
 
 
-@pytest.mark.parametrize("annotator", ["  ", "A\nB", " Consensus"])
-def test_a_template_is_for_a_person(annotator) -> None:
-    with refused():
+@pytest.mark.parametrize(
+    ("annotator", "fact"), [("  ", "'  '"), ("A\nB", r"'A\nB'"), (" Consensus", "Consensus")]
+)
+def test_a_template_is_for_a_person(annotator, fact) -> None:
+    with refused(fact):
         template("H001", [0], annotator)
 
 

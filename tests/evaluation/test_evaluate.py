@@ -214,7 +214,7 @@ def test_what_is_not_shared_is_named_and_refused(timelines, references, message)
     with refused("only") as caught:
         evaluate({"ours": timelines}, references)
     assert re.search(message, str(caught.value))
-    assert "only what they have in common" in caught.value.remedy
+    assert "only what they have in common" in str(caught.value)
 
 
 @pytest.mark.parametrize(("timelines", "references", "message"), MISMATCHES)
@@ -232,9 +232,8 @@ def test_nothing_is_left_out_of_what_agrees() -> None:
 
 def test_descriptions_of_only_one_method_are_another_vocabulary() -> None:
     fewer = [timeline_of("h1", a=[MISS], b=[MISS]), *SECOND[1:]]
-    with refused("only") as caught:
+    with refused('h1 / a / "a 2"; either'):
         evaluate({"ours": FIRST, "base": fewer}, REFERENCES)
-    assert [names for _, names in caught.value.value] == [['h1 / a / "a 2"']]
     result = evaluate({"ours": FIRST, "base": fewer}, REFERENCES, only_common=True)
     assert len(result.left_out) == 1
     assert result.counts["descriptions"] == 5
@@ -244,10 +243,8 @@ def test_descriptions_of_only_one_method_are_another_vocabulary() -> None:
 
 @pytest.mark.parametrize("only_common", [False, True])
 def test_a_window_outside_the_frames_is_a_mistake_and_never_left_out(only_common) -> None:
-    with refused("frames") as caught:
+    with refused('ours: h1 / a / "a 2" [50, 59], ours: h1 / b'):
         evaluate({"ours": FIRST}, FRAMED, only_common=only_common)
-    assert caught.value.value[0] == 'ours: h1 / a / "a 2" [50, 59]'
-    assert caught.value.value[1].startswith("ours: h1 / b")
 
 
 def test_all_names_are_kept_and_only_the_message_is_short() -> None:
@@ -291,9 +288,8 @@ def test_all_mismatches_stand_in_one_sentence_with_few_names_each() -> None:
 
 @pytest.mark.parametrize("only_common", [False, True])
 def test_nothing_in_common_is_refused(only_common) -> None:
-    with refused("references") as caught:
+    with refused("ours: histories without references: h9"):
         evaluate({"ours": [timeline_of("h9", a=[HIT])]}, REFERENCES, only_common=only_common)
-    assert ("ours: histories without references", ["h9"]) in caught.value.value
 
 
 def test_methods_are_not_compared_over_one_component() -> None:

@@ -62,7 +62,7 @@ def test_the_interval_of_frames_is_the_median_over_neighbours(frames, times, int
 
 @pytest.mark.parametrize("name", ["", "  ", 3])
 def test_a_reference_names_its_states(name) -> None:
-    with refused("reference cup: state name"):
+    with refused(f"reference cup: state name {name!r}"):
         Reference("cup", {name: [(0, 3)]})
 
 

@@ -359,8 +359,7 @@ def test_sampling_reads_no_further_than_the_end():
 )
 def test_an_option_that_makes_no_sense_is_refused(source_file, options):
     path = source_file("mp4").path
-    ((field, value),) = options.items()
-    with refused(path, field):
+    with refused(path, *options):
         open_video(path, **options)
 
 
@@ -736,7 +735,7 @@ def test_an_address_and_a_camera_are_told_from_a_wrong_path(name, hint):
         with refused(name) as caught:
             open_video(path)
         assert str(caught.value).startswith(f"{name}: ")
-        assert hint in caught.value.remedy
+        assert hint in str(caught.value)
 
 
 def test_folders_without_images_are_refused(tmp_path):

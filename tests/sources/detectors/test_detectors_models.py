@@ -345,7 +345,7 @@ def test_a_damaged_file_is_one_sentence(folders, tmp_path, broken) -> None:
     (folder / broken).write_bytes(b"{")
     with pytest.raises(InputError) as caught:
         load_detector(folder)
-    assert str(caught.value.file).startswith(str(folder))
+    assert str(caught.value).startswith(str(folder))
     assert one_sentence(str(caught.value))
 
 

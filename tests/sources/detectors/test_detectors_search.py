@@ -266,10 +266,19 @@ def test_the_limit_of_looks_is_kept(film, monkeypatch) -> None:
 
 
 @pytest.mark.parametrize(
-    "names", [(), "", [" "], "42", "?.", ["x" * 10_000], [f"cup {at}" for at in range(50)]]
+    ("names", "fact"),
+    [
+        ((), "no name"),
+        ("", 'name ""'),
+        ([" "], 'name ""'),
+        ("42", "42"),
+        ("?.", "?."),
+        (["x" * 10_000], 10_000),
+        ([f"cup {at}" for at in range(50)], "50 names"),
+    ],
 )
-def test_names_are_checked(names) -> None:
-    with refused():
+def test_names_are_checked(names, fact) -> None:
+    with refused(fact):
         check_names(names)
 
 

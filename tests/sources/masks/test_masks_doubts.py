@@ -207,7 +207,7 @@ def test_the_remedy_works_word_for_word(tmp_path, match, expected):
     folder = numbered(tmp_path, range(1, 4))
     with refused(folder, "match") as caught:
         read_numbers(open_masks(folder), map(frame, range(4)))
-    assert f"match={match}" in caught.value.remedy or match == "one-based"
+    assert f"match={match}" in str(caught.value) or match == "one-based"
     assert read_numbers(open_masks(folder, match=match), map(frame, range(4))) == expected
 
 
@@ -217,7 +217,7 @@ def test_a_sampled_video_needs_a_word_for_masks_from_one(tmp_path):
     for length in (None, 4):  # though there are more masks than frames
         with refused(folder, "match") as caught:
             read_numbers(open_masks(folder, frames=length), frames)
-        assert "match=one-based" in caught.value.remedy
+        assert "match=one-based" in str(caught.value)
     assert read_numbers(open_masks(folder, match="one-based"), frames) == [1, 6, 11, 16]
     assert read_numbers(open_masks(folder, match="source"), frames) == [None, 5, 10, 15]
 
