@@ -221,9 +221,9 @@ def test_results_come_in_order_from_several_threads() -> None:
 
 def test_an_error_in_a_thread_is_the_callers() -> None:
     def fail(x: int) -> int:
-        raise InputError("fails", value=x)
+        raise InputError(f"fails at {x}")
 
-    with refused("fails"):
+    with refused("fails at 0"):
         list(ahead(fail, range(10), 2))
 
 

@@ -43,7 +43,7 @@ class Row(msgspec.Struct, forbid_unknown_fields=True):
 
     def __post_init__(self) -> None:
         if self.end < self.start:
-            raise InputError("ends before it starts", field="span", value=self.end)
+            raise InputError("ends before it starts")
 
 
 class Document(msgspec.Struct, forbid_unknown_fields=True):
