@@ -655,7 +655,7 @@ def test_seconds_without_a_video_say_what_to_give(tmp_path) -> None:
 def test_rerun_refuses_times_that_it_cannot_count(tmp_path) -> None:
     need("rerun")
     late = history(1e12 + np.arange(10))
-    with refused(tmp_path / "t.rrd", "times_s"):
+    with refused(tmp_path / "t.rrd", "Rerun holds at most"):
         write_references(tmp_path / "t.rrd", [CUP], times=late)
 
 

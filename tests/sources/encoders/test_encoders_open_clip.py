@@ -428,7 +428,7 @@ def test_real_open_clip_gives_the_rows_of_its_own_transform_and_tokenizer(tmp_pa
     assert (encoder.encode_images(crops()) * rows).sum(axis=1).min() > 0.9999
     np.testing.assert_allclose(encoder.encode_texts(texts), words, atol=1e-5)
     (folder / "open_clip_model.safetensors").write_bytes(b"not this")
-    with refused("encoder", f"openclip:{folder}", kind=MissingData) as caught:
+    with refused(f"openclip:{folder}", kind=MissingData) as caught:
         load_encoder(f"openclip:{folder}", device="cpu")
     assert one_sentence(str(caught.value))
 
@@ -481,6 +481,6 @@ def test_real_timm_gives_the_rows_of_its_own_transform(tmp_path) -> None:
     assert (encoder.encode_images(crops()) * rows).sum(axis=1).min() > 0.9999
     lacking = {name: value for name, value in model.state_dict().items() if "blocks.1" not in name}
     save_file(lacking, tmp_path / "model.safetensors")
-    with refused("encoder", f"timm:{tmp_path}", kind=MissingData) as caught:  # not made up
+    with refused(f"timm:{tmp_path}", kind=MissingData) as caught:  # not made up
         load_encoder(f"timm:{tmp_path}", device="cpu")
     assert one_sentence(str(caught.value))
