@@ -360,9 +360,8 @@ def test_a_file_that_is_no_model_is_refused(model, tmp_path, key, value, named) 
     path = model.write(tmp_path / "cups.model.json")
     document = json.loads(path.read_text()) | {key: value}
     path.write_text(json.dumps(document))
-    with refused(path) as caught:
+    with refused(path, named):
         Calibrated.read(path)
-    assert named in str(caught.value)
 
 
 def test_a_file_with_nan_is_refused(model, tmp_path) -> None:

@@ -211,10 +211,9 @@ MISMATCHES = [
 
 @pytest.mark.parametrize(("timelines", "references", "message"), MISMATCHES)
 def test_what_is_not_shared_is_named_and_refused(timelines, references, message) -> None:
-    with refused("only") as caught:
+    with refused("only", "only what they have in common") as caught:
         evaluate({"ours": timelines}, references)
     assert re.search(message, str(caught.value))
-    assert "only what they have in common" in str(caught.value)
 
 
 @pytest.mark.parametrize(("timelines", "references", "message"), MISMATCHES)
@@ -232,7 +231,7 @@ def test_nothing_is_left_out_of_what_agrees() -> None:
 
 def test_descriptions_of_only_one_method_are_another_vocabulary() -> None:
     fewer = [timeline_of("h1", a=[MISS], b=[MISS]), *SECOND[1:]]
-    with refused('h1 / a / "a 2"; either'):
+    with refused('incomplete): h1 / a / "a 2"; correct'):
         evaluate({"ours": FIRST, "base": fewer}, REFERENCES)
     result = evaluate({"ours": FIRST, "base": fewer}, REFERENCES, only_common=True)
     assert len(result.left_out) == 1
@@ -250,9 +249,8 @@ def test_a_window_outside_the_frames_is_a_mistake_and_never_left_out(only_common
 def test_all_names_are_kept_and_only_the_message_is_short() -> None:
     many = [timeline_of(f"x{k}", a=[HIT]) for k in range(9)]
     for count, words in ((5, "x3, x4;"), (6, "x3, x4 … and 1 more"), (9, "x4 … and 4 more")):
-        with refused("only") as caught:
+        with refused("only", words):
             evaluate({"ours": [*FIRST, *many[:count]]}, REFERENCES)
-        assert words in str(caught.value)
     result = evaluate({"ours": [*FIRST, *many]}, REFERENCES, only_common=True)
     assert "x8" in result.left_out[0]
     assert repr(result).startswith("<Evaluation of 3 histories, 5 states")

@@ -24,4 +24,5 @@ def refused(
     del caught  # its traceback holds this frame, which holds it
     for fact in facts:
         text = os.fspath(fact) if isinstance(fact, os.PathLike) else str(fact)
-        assert re.search(rf"(?<!\w){re.escape(text)}(?!\w)", sentence), f"no {text} in {sentence}"
+        whole = rf"(?!\B\w){re.escape(text)}(?<!\w\B)"
+        assert re.search(whole, sentence), f"no {text} in {sentence}"

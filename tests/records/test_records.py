@@ -231,9 +231,8 @@ def test_history_without_an_observed_frame_is_refused():
     ],
 )
 def test_bad_frames_are_refused(indices, detail):
-    with refused("frames") as caught:
+    with refused("frames", detail):
         History(ROWS, indices, "cup")
-    assert detail in str(caught.value)
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
@@ -241,9 +240,8 @@ def test_bad_frames_are_refused(indices, detail):
 def test_a_value_that_is_not_finite_is_named_by_row_and_dimension(value, dtype):
     rows = np.ones((5000, 3), dtype)
     rows[4999, 1] = value
-    with refused("features", 4999) as caught:
+    with refused("features", 4999, f"{value} at dimension 1"):
         History(rows)
-    assert f"{value} at dimension 1" in str(caught.value)
 
 
 def test_a_zero_vector_has_no_direction():
@@ -310,9 +308,8 @@ def test_rows_of_different_length_are_refused():
     ],
 )
 def test_bad_optional_columns_are_refused(column, values, detail):
-    with refused(column) as caught:
+    with refused(column, detail):
         History(ROWS, id="cup", **{column: values})
-    assert detail in str(caught.value)
 
 
 def test_names_of_a_history_are_text():

@@ -131,9 +131,8 @@ def test_a_box_that_sticks_out_a_little_is_clipped_and_noted(folder) -> None:
 
 @pytest.mark.parametrize("box", ["-5,0,35,20", "0,0,80,60", "50,5,60,15", "5,-20,15,0"])
 def test_a_box_beyond_a_tenth_outside_is_refused_with_the_size_of_the_picture(folder, box) -> None:
-    with refused(folder, "box") as caught:
+    with refused(folder, "box", "40 × 30 pixels"):
         placed(folder, box)
-    assert "40 × 30 pixels" in str(caught.value)
 
 
 @pytest.mark.parametrize(
@@ -144,9 +143,8 @@ def test_a_box_beyond_a_tenth_outside_is_refused_with_the_size_of_the_picture(fo
     ],
 )
 def test_a_box_without_pixels_is_refused(folder, box, remedy) -> None:
-    with refused(folder, "box", remedy) as caught:
+    with refused(folder, "box", remedy, "object 1, frame 0"):
         placed(folder, box)
-    assert "object 1, frame 0" in str(caught.value)
 
 
 def test_all_prompts_of_an_object_in_a_frame_become_one(folder) -> None:
@@ -170,9 +168,8 @@ def test_all_prompts_of_an_object_in_a_frame_become_one(folder) -> None:
     ],
 )
 def test_prompts_that_contradict_are_refused(folder, boxes, clicks, facts) -> None:
-    with refused(folder, *facts) as caught:
+    with refused(folder, *facts, "object 1, frame 0"):
         placed(folder, *boxes, **clicks)
-    assert "object 1, frame 0" in str(caught.value)
 
 
 def test_different_frames_and_objects_do_not_contradict(folder) -> None:
