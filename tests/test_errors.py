@@ -49,14 +49,14 @@ def test_an_error_says_what_it_carries_also_after_pickling(kind, tmp_path) -> No
 
 def test_a_file_and_a_place_are_added_on_the_way_out() -> None:
     with pytest.raises(InputError) as caught, in_file("b.json", line=2), named("intervals[3]"):
-        raise InputError("end before start", field="end")
+        raise InputError("end before start")
     assert str(caught.value) == "b.json: line 2: intervals[3]: end before start"
     assert attributes(caught.value) == ("b.json", 2, "end", None, None)
     with pytest.raises(InputError) as caught, in_file("outer.json"), in_file("inner.npz"):
         raise InputError("is empty")
     assert caught.value.file == "inner.npz"
     with pytest.raises(InputError) as caught, in_file("b.json"):
-        raise InputError("is empty", file="b.json")
+        raise InputError("b.json: is empty")
     assert str(caught.value) == "b.json: is empty"
 
 
@@ -69,7 +69,7 @@ def test_an_unknown_name_and_a_missing_package_name_the_remedy() -> None:
 
 
 def test_a_message_is_never_longer_than_one_can_read() -> None:
-    error = InputError("x" * 5000, file="a.json", remedy="give another")
+    error = InputError(f"a.json: {'x' * 5000}; give another")
     assert len(str(error)) <= MAX_LETTERS
     assert str(error).startswith("a.json: x")
     assert str(error).endswith("; give another")

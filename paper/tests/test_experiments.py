@@ -264,7 +264,7 @@ def test_results_are_written_as_json_csv_and_markdown() -> None:
 
 
 def test_an_unknown_table_is_named() -> None:
-    with refused(value="mian") as caught:
+    with refused("mian") as caught:
         experiment("mian")
     assert '"main"' in caught.value.remedy
 

@@ -18,7 +18,7 @@ class Still:
     def __init__(self, **options: object) -> None:
         for name, value in options.items():
             if value:
-                raise InputError("still has no model to set", field=name, value=value)
+                raise InputError("still has no model to set")
         self.details = {"note": NOTE}
 
     def session(self):

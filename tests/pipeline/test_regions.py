@@ -83,7 +83,7 @@ def test_two_ways_to_say_where_the_object_is_are_refused(path, options) -> None:
 
 
 def test_without_a_name_or_a_place_all_ways_are_listed(path) -> None:
-    with refused(field="masks", file=path) as refusal:
+    with refused(path, "masks") as refusal:
         dejacue.find(path, examples=EXAMPLES, encoder=ColourRows())
     for way in ("name", "box", "masks", "whole picture"):
         assert way in str(refusal.value)
@@ -95,7 +95,7 @@ def test_without_a_name_or_a_place_all_ways_are_listed(path) -> None:
 def test_a_damaged_region_is_refused(tmp_path, text) -> None:
     file = tmp_path / "region.json"
     file.write_text(text)
-    with refused(file=file):
+    with refused(file):
         open_masks(file)
 
 

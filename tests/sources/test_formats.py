@@ -83,17 +83,17 @@ def test_columns_of_a_table_that_unfold_are_refused_before_they_do(tmp_path) -> 
     columns["end"] = columns["start"]
     path = tmp_path / "truth.parquet"
     parquet.write_table(pyarrow.table(columns | {"component": [["c"]] * 200}), path)
-    with refused(file=path, field="component"):
+    with refused(path, "component"):
         read_references(path)
     texts = pyarrow.array(["x" * (1 << 20)] * 200)
     plain = {"compression": "zstd", "use_dictionary": False}
     parquet.write_table(pyarrow.table(columns | {"notes": texts}), path, **plain)
     assert len(read_references(path)) == 1  # nobody reads this column
     damage_nulls(path)
-    with refused(file=path):
+    with refused(path):
         read_references(path)
     parquet.write_table(pyarrow.table(columns | {"component": texts}), path, **plain)
-    with refused(file=path, remedy=UNPACKED):
+    with refused(path, UNPACKED):
         read_references(path)
     group = parquet.read_metadata(path).row_group(0)
     content = path.read_bytes()
@@ -102,14 +102,14 @@ def test_columns_of_a_table_that_unfold_are_refused_before_they_do(tmp_path) -> 
         assert told in content
         content = content.replace(told, b"\x80" * (len(told) - 1) + b"\x00")
     path.write_bytes(content)  # the footer says that nothing is unpacked
-    with refused(file=path, remedy=UNPACKED):
+    with refused(path, UNPACKED):
         read_references(path)
     arrow = tmp_path / "truth.arrow"
     packed = pyarrow.ipc.IpcWriteOptions(compression="zstd")
     table = pyarrow.table(columns)
     with pyarrow.ipc.new_file(arrow, table.schema, options=packed) as writer:
         writer.write_table(table)
-    with refused(file=arrow, remedy="save it without compression"):
+    with refused(arrow, "save it without compression"):
         read_references(arrow)
 
 
@@ -139,7 +139,7 @@ def test_a_small_table_that_unfolds_is_refused_at_once(tmp_path, count, componen
     parquet.write_table(pyarrow.table(rows_of(count, **others)), path, **options)
     assert path.stat().st_size < 500_000
     del others, component
-    with bounded(path, 32 << 20), refused(file=path):
+    with bounded(path, 32 << 20), refused(path):
         read_references(path)
 
 
@@ -170,7 +170,7 @@ def test_row_groups_that_name_the_same_bytes_are_refused(tmp_path) -> None:
     with path.open("ab") as stream:
         stream.write(footer.read_bytes()[4:])
     assert path.stat().st_size < 61_000
-    with bounded(path), refused(file=path):
+    with bounded(path), refused(path):
         read_references(path)
 
 
@@ -194,7 +194,7 @@ def test_a_table_with_a_damaged_column_is_a_sentence(tmp_path) -> None:
     path = tmp_path / "truth.parquet"
     parquet.write_table(pyarrow.table(columns), path)
     damage_nulls(path)
-    with refused(file=path):
+    with refused(path):
         read_references(path)
 
 
@@ -210,7 +210,7 @@ def test_tables_have_at_most_so_many_rows(kind, tmp_path, monkeypatch) -> None:
     assert read_references(write_references(tmp_path / f"truth{kind}", [CUP])) == [CUP]
     jug = Reference("jug", {"full": [(2, 5)]})
     path = write_references(tmp_path / f"more{kind}", [CUP, jug])
-    with refused(file=path, value=4):
+    with refused(path, 4):
         read_references(path)
 
 
@@ -636,16 +636,16 @@ def test_a_table_whose_text_is_damaged_is_refused(tmp_path) -> None:
     table = pyarrow.table({"history": bad, "state": ["a"], "start": [0], "end": [1]})
     with pyarrow.ipc.new_file(str(tmp_path / "t.arrow"), table.schema) as writer:
         writer.write_table(table)
-    with refused(file=tmp_path / "t.arrow"):
+    with refused(tmp_path / "t.arrow"):
         read_references(tmp_path / "t.arrow")
 
 
 def test_seconds_without_a_video_say_what_to_give(tmp_path) -> None:
     path = tmp_path / "t.eaf"
     path.write_text(eaf())
-    with refused(file=path, field="times"):
+    with refused(path, "times"):
         read_references(path)
-    with refused(file=tmp_path / "x.srt", field="times"):
+    with refused(tmp_path / "x.srt", "times"):
         write_references(tmp_path / "x.srt", [CUP])
     assert not (tmp_path / "x.srt").exists()
 
@@ -655,7 +655,7 @@ def test_seconds_without_a_video_say_what_to_give(tmp_path) -> None:
 def test_rerun_refuses_times_that_it_cannot_count(tmp_path) -> None:
     need("rerun")
     late = history(1e12 + np.arange(10))
-    with refused(file=tmp_path / "t.rrd", field="times_s"):
+    with refused(tmp_path / "t.rrd", "times_s"):
         write_references(tmp_path / "t.rrd", [CUP], times=late)
 
 
@@ -665,7 +665,7 @@ def test_a_recording_of_rerun_that_is_none_is_refused(tmp_path) -> None:
     need("rerun")
     path = tmp_path / "t.rrd"
     path.write_bytes(b"RRF2 and nothing")
-    with refused(file=path):
+    with refused(path):
         read_references(path, times=history())
 
 

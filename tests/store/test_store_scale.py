@@ -77,7 +77,7 @@ def test_an_error_in_a_thread_is_raised(store) -> None:
     store.add([history(str(k), k) for k in range(6)])
     with _index.transaction(store.path) as now:
         now.execute("UPDATE histories SET runs = zeroblob(16) WHERE id = '4'")
-    with refused(field="id", value="4"):
+    with refused('the index entry of history "4" is damaged'):
         list(store.query(words(), threads=2))
 
 
@@ -115,7 +115,7 @@ def test_a_segment_that_is_missing_is_named(store, name) -> None:
     (store.path / "segments" / name).unlink()
     store = Store.open(store.path)
     for read in (lambda: list(store.query(words())), lambda: store["a"], store.compact):
-        with refused(file=store.path / "segments" / name, remedy=_segments.SEE_VERIFY):
+        with refused(store.path / "segments" / name, _segments.SEE_VERIFY):
             read()
 
 
@@ -147,7 +147,7 @@ def test_means_that_are_no_numbers_are_named(store) -> None:
     data = bytearray(path.read_bytes())
     data[-4:] = np.array([np.inf], "<f4").tobytes()
     path.write_bytes(data)
-    with refused(file=path):
+    with refused(path):
         list(store.query(words()))
     assert [damage.id for damage in store.verify()] == ["b"]
 
@@ -156,7 +156,7 @@ def test_a_thumbnail_that_is_no_picture_is_refused(store) -> None:
     store.add(history("a", 0), thumbnails={"a": b"\xff\xd8\xff" + bytes(9)})
     with _index.transaction(store.path) as now:
         now.execute("UPDATE thumbnails SET jpeg = 1000000000000")
-    with refused(file=store.path / _index.NAME):
+    with refused(store.path / _index.NAME):
         store.thumbnail("a")
 
 

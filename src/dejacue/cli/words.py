@@ -58,7 +58,7 @@ def words(
         for name, value in zip(names, (history, encoder, device, settings, json), strict=True):
             if value:
                 problem = f"--suggest only uses the vocabulary, so {name} has no effect"
-                raise InputError(problem, field=name, remedy="leave it out")
+                raise InputError(f"{problem}; leave it out")
         typer.echo(suggested_yaml(dejacue.files.read_vocabulary(vocabulary)), nl=False)
         return
     options = o.encoder_options(o.settings(settings, SETTINGS), device)

@@ -62,14 +62,11 @@ def check_spoken(vocabulary: Vocabulary) -> None:
     """Refuse a vocabulary without words."""
     silent = [state for state, texts in vocabulary.states.items() if not texts]
     if len(silent) == len(vocabulary.states):
-        problem = "its states have only examples, so there are no words to check"
-        raise InputError(problem, field="states")
+        raise InputError("its states have only examples, so there are no words to check")
     if silent:
         raise InputError(
-            f'state "{silent[0]}" has no words, and words are used only if every state has some',
-            field="states",
-            value=silent[0],
-            remedy="add a description of it",
+            f'state "{silent[0]}" has no words, and words are used only if every state has some; '
+            "add a description of it"
         )
 
 

@@ -71,7 +71,7 @@ def _finding(history: History | Finding | StrPath) -> Finding:
     if finding is None:
         problem = "is neither a history (.npz) nor the folder of a finding"
         remedy = "make one from a video with dejacue encode or dejacue find"
-        raise InputError(problem, file=str(history), remedy=remedy)
+        raise InputError(f"{history}: {problem}; {remedy}")
     return finding
 
 
@@ -88,10 +88,8 @@ def _encoder(
     model = words.options.load(encoder)
     if words.vocabulary.encoder not in (None, model.identity):
         raise InputError(
-            f'{words.name}: was encoded with "{words.vocabulary.encoder}", not with {model.name}',
-            field="encoder",
-            value=model.name,
-            remedy="leave the encoder out, or give the descriptions as .yaml",
+            f'{words.name}: was encoded with "{words.vocabulary.encoder}", not with {model.name}; '
+            "leave the encoder out, or give the descriptions as .yaml"
         )
     return model
 

@@ -15,7 +15,7 @@ from dejacue.sources.tracks import default_tracker
 
 def test_trackers_have_names() -> None:
     for name in ("sma2", "box", "light", "other:folder"):
-        with refused(field="tracker", value=name):
+        with refused("tracker", name):
             load_tracker(name)
 
 

@@ -49,14 +49,14 @@ def test_the_default_frame_is_the_one_of_at_and_else_the_first() -> None:
 
 @pytest.mark.parametrize("text", ["1,2,3", "1,2,3,4,5", "a,b,c,d", "", "1,2,3,nan", "1 2 3 4"])
 def test_what_is_no_box_is_refused_with_an_example(text) -> None:
-    with refused(field="box", value=text) as caught:
+    with refused("box") as caught:
         parse([text])
     assert "120,80,300,260@0" in str(caught.value)
 
 
 @pytest.mark.parametrize("number", ["0", "255"])
 def test_objects_are_numbered_as_an_indexed_picture_can(number) -> None:
-    with refused(field="box", value=f"{number}:1,1,9,9"):
+    with refused("box", f"{number}:1,1,9,9"):
         parse([f"{number}:1,1,9,9"])
 
 
@@ -84,7 +84,7 @@ def test_pieces_alone_are_added_to_what_was_given_before() -> None:
     ],
 )
 def test_a_piece_of_an_unknown_object_is_refused(boxes, add, remedy) -> None:
-    with refused(field="add", value=add, remedy=remedy):
+    with refused("add", add):
         parse(boxes, adds=[add])
 
 
@@ -105,7 +105,7 @@ def test_frames_of_the_file_become_positions_of_the_sample(folder) -> None:
     ],
 )
 def test_a_frame_that_is_not_looked_at_is_refused(folder, frame, sampling, remedy) -> None:
-    with refused(file=folder, field="frame", value=frame, remedy=remedy):
+    with refused(folder, "frame", frame, remedy):
         placed(folder, f"1,1,9,9@{frame}", **sampling)
 
 
@@ -113,7 +113,7 @@ def test_a_frame_that_cannot_be_decoded_is_refused(folder, tmp_path) -> None:
     for at in range(4):
         data = (folder / f"{at:03d}.png").read_bytes()
         (tmp_path / f"{at}.png").write_bytes(data if at != 2 else data[:60])
-    with refused(file=tmp_path, field="frame", value=2):
+    with refused(tmp_path, "frame", 2):
         placed(tmp_path, "1,1,9,9@2")
 
 
@@ -132,7 +132,7 @@ def test_a_box_that_sticks_out_a_little_is_clipped_and_noted(folder) -> None:
 
 @pytest.mark.parametrize("box", ["-5,0,35,20", "0,0,80,60", "50,5,60,15", "5,-20,15,0"])
 def test_a_box_beyond_a_tenth_outside_is_refused_with_the_size_of_the_picture(folder, box) -> None:
-    with refused(file=folder, field="box") as caught:
+    with refused(folder, "box") as caught:
         placed(folder, box)
     assert "40 × 30 pixels" in str(caught.value)
 
@@ -146,7 +146,7 @@ def test_a_box_beyond_a_tenth_outside_is_refused_with_the_size_of_the_picture(fo
 )
 def test_a_box_without_pixels_is_refused(folder, box, remedy) -> None:
     sides = tuple(float(side) for side in box.split(","))
-    with refused(file=folder, field="box", value=sides, remedy=remedy) as caught:
+    with refused(folder, "box", remedy) as caught:
         placed(folder, box)
     assert "object 1, frame 0" in str(caught.value)
 
@@ -158,21 +158,21 @@ def test_all_prompts_of_an_object_in_a_frame_become_one(folder) -> None:
 
 
 @pytest.mark.parametrize(
-    ("boxes", "clicks", "error"),
+    ("boxes", "clicks", "facts"),
     [
-        (["1,1,9,9", "1,1,9,8"], {}, {"field": "box", "remedy": "keep one"}),
+        (["1,1,9,9", "1,1,9,8"], {}, ("keep one",)),
         (
             [],
             {"points": ["3,3"], "not_points": ["3.4,3.2"]},
-            {"field": "points", "value": (3.4, 3.2), "remedy": "keep one"},
+            ("keep one",),
         ),
-        ([], {"points": ["50,3"]}, {"field": "points", "value": (50, 3)}),
-        (["1,1,9,9"], {"points": ["20,20"]}, {"field": "points", "value": (20, 20)}),
-        ([], {"not_points": ["3,3"]}, {"field": "points", "value": None}),
+        ([], {"points": ["50,3"]}, ("object 1, frame 0: the point 50,3 lies outside",)),
+        (["1,1,9,9"], {"points": ["20,20"]}, ("object 1, frame 0: the point 20,20 lies outside",)),
+        ([], {"not_points": ["3,3"]}, ("object 1, frame 0: only clicks outside",)),
     ],
 )
-def test_prompts_that_contradict_are_refused(folder, boxes, clicks, error) -> None:
-    with refused(file=folder, **error) as caught:
+def test_prompts_that_contradict_are_refused(folder, boxes, clicks, facts) -> None:
+    with refused(folder, *facts) as caught:
         placed(folder, *boxes, **clicks)
     assert "object 1, frame 0" in str(caught.value)
 
@@ -254,7 +254,7 @@ def test_prompts_made_in_python_are_checked_alike(folder) -> None:
         (Prompt(0, 1), "prompts", None),
         (Prompt(0, 1, mask=np.ones((3, 3), bool)), "mask", None),
     ):
-        with refused(file=folder, field=field, value=value):
+        with refused(folder):
             check_prompts(video, [wrong])
-    with refused(field="prompts", remedy="give at least one Prompt"):
+    with refused("give at least one Prompt"):
         check_prompts(video, [])

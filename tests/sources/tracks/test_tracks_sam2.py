@@ -361,7 +361,7 @@ def test_it_runs_in_half_precision(kind, precision) -> None:
 
 def test_a_full_device_is_refused_or_left_for_the_cpu(monkeypatch) -> None:
     images = frames(6)
-    with refused(field="device", value="cuda:7"):
+    with refused("device", "cuda:7"):
         _run_until_full(images, fallback=False, monkeypatch=monkeypatch)
     seen, sam = _run_until_full(images, fallback=True, monkeypatch=monkeypatch)
     plain = tracker().session()
@@ -405,7 +405,7 @@ def test_other_errors_of_the_device_are_not_taken_for_a_full_one() -> None:
     sam = tracker()
     with pytest.raises(RuntimeError, match="something else"):
         sam.make_room(RuntimeError("something else"))
-    with refused(field="device", value="cpu"):
+    with refused("device", "cpu"):
         sam.make_room(RuntimeError("MPS backend out of memory"))
 
 
@@ -433,7 +433,7 @@ def test_prompts_that_cannot_be_used_are_refused(prompts, error) -> None:
     session = tracker().session()
     with refused(**error):
         session.step(frames(1)[0], prompts)
-    with refused(field="image", value=(HEIGHT, WIDTH)):
+    with refused((HEIGHT, WIDTH)):
         session.step(np.zeros((HEIGHT, WIDTH), np.uint8), [CLICK])
 
 
@@ -510,21 +510,21 @@ def test_the_revision_is_read_off_the_hubs_cache(folder, tmp_path) -> None:
 
 
 def test_what_cannot_be_loaded_is_named(folder, tmp_path) -> None:
-    with refused(field="tracker", value="sam2-tinny"):
+    with refused("tracker", "sam2-tinny"):
         load_tracker("sam2-tinny")
-    with refused(field="precision", value="int8"):
+    with refused("precision", "int8"):
         sam2.load("sam2", device="cpu", precision="int8")
-    with refused(MissingData, file=tmp_path / "nowhere" / "config.json"):
+    with refused(tmp_path / "nowhere" / "config.json", kind=MissingData):
         sam2.load(f"sam2:{tmp_path / 'nowhere'}")
     path = folder / "config.json"
     config = json.loads(path.read_text())
     for kind in ("sam2", ["sam2"] * 99):
         path.write_text(json.dumps({**config, "model_type": kind}))
-        with refused(file=path, field="model_type", value=kind):
+        with refused(path, "describes a"):
             sam2.load("sam2", device="cpu")
     for broken in ("[]", "[" * 100_000, '{"model_type"'):
         path.write_text(broken)
-        with refused(file=path):
+        with refused(path):
             sam2.load("sam2", device="cpu")
 
 
@@ -535,10 +535,10 @@ def test_weights_that_are_damaged_or_incomplete_are_refused(folder) -> None:
     weights = load_file(path)
     lacking = {k: v for k, v in weights.items() if k != "no_memory_embedding"}
     save_file(lacking, path, metadata={"format": "pt"})
-    with refused(file=path, value="no_memory_embedding"):
+    with refused(path, "no_memory_embedding"):
         sam2.load("sam2", device="cpu")
     path.write_bytes(path.read_bytes()[:1000])
-    with refused(file=path):
+    with refused(path):
         sam2.load("sam2", device="cpu")
 
 

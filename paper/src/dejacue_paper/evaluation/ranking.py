@@ -52,14 +52,13 @@ def rank_candidates(
         problem = "there are no candidates to rank, or a score is not a number"
         field = "scores" if table.shape[1] else "windows"
     if problem is not None:
-        raise InputError(problem, field=field, value=table.shape)
+        raise InputError(problem)
     measures: dict[str, list[float]] = {name: [] for name in RANKING}
     known: dict[bytes, Floats] = {}
     for row, rows in zip(table, references, strict=True):
         true = as_windows(rows, "reference windows")
         if not len(true):
-            problem = "candidates are ranked against references; give each description one"
-            raise InputError(problem, field="references")
+            raise InputError("candidates are ranked against references; give each description one")
         key = true.tobytes()
         if key not in known:  # descriptions of one state share their references
             known[key] = tiou(candidates, true).max(axis=1)

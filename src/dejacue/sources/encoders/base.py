@@ -114,9 +114,8 @@ class ImageEncoder(Encoder):
 
 
 def _no_words(encoder: Encoder) -> InputError:
-    remedy = "show the states by examples, or by other findings"
     problem = f"{encoder.name} has no words"
-    return InputError(problem, field="encoder", value=encoder.name, remedy=remedy)
+    return InputError(f"{problem}; show the states by examples, or by other findings")
 
 
 def unit(rows: NDArray[np.floating], field: str) -> Rows:
@@ -127,8 +126,7 @@ def unit(rows: NDArray[np.floating], field: str) -> Rows:
     if bad.size:
         actual = "NaN or infinity" if norms[bad[0]] else "zero"
         problem = f"{field} {bad[0]}: the encoder gave {actual}"
-        remedy = "try another precision (fp32) or another image"
-        raise InputError(problem, field=field, value=int(bad[0]), remedy=remedy)
+        raise InputError(f"{problem}; try another precision (fp32) or another image")
     return np.asarray(wide / norms[:, None], np.float32)
 
 
