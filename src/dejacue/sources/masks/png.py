@@ -22,7 +22,6 @@ SIGNATURE = b"\x89PNG\r\n\x1a\n"
 GREY, PALETTE = 0, 3
 DEPTHS = {GREY: (8,), PALETTE: (1, 2, 4, 8)}  # Pillow spreads a grey of fewer bits over 0 … 255
 MAX_PNG_BYTES = 1 << 24  # of a file; a mask has some thousands
-MAX_COLOURS_BYTES = 3 * 256
 IGNORED = {b"gAMA": 4, b"pHYs": 9, b"sRGB": 1, b"tIME": 7}  # these change no numbers; their lengths
 
 
@@ -38,9 +37,8 @@ def read_flat_png(path: Path, pool: BufferPool | None = None) -> NDArray[np.uint
         return None
     header, colours, stream = parts
     width, height, depth, kind, *rest = struct.unpack(">IIBBBBB", header)
-    if depth not in DEPTHS.get(kind, ()) or any(rest) or not 0 < width < 1 << 31 or not height:
-        return None
-    if kind == PALETTE and not colours:
+    ordinary = depth in DEPTHS.get(kind, ()) and not any(rest) and 0 < width < 1 << 31 and height
+    if not ordinary or (kind == PALETTE and not colours):
         return None
     check_size(width, height)
     length = height * (1 + (width * depth + 7) // 8)
@@ -77,7 +75,7 @@ def _parts(content: bytes) -> tuple[bytes, bytes, bytes] | None:
             stream.append(data)
         elif name == b"IEND":
             return (header, colours, b"".join(stream)) if stream else None
-        elif name == b"PLTE" and not colours and not stream and length <= MAX_COLOURS_BYTES:
+        elif name == b"PLTE" and not colours and not stream and length <= 3 * 256:
             colours = data
         elif IGNORED.get(name) != length:
             return None
