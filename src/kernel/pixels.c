@@ -126,8 +126,14 @@ static int unfilter(uint8_t *restrict line, const uint8_t *restrict row, int64_t
     }
 }
 
+/* What is known of the numbers of a PNG: which occur, and the tight box of those above 0. */
+typedef struct {
+    uint8_t seen[256];
+    Box box;
+} Flat;
+
 /* (height, width) numbers of the inflated rows of a PNG with 1, 2, 4 or 8 bits a pixel. */
-static int unpack(uint8_t *out, const uint8_t *rows, int height, int width, int depth) {
+static int unpack(uint8_t *out, const uint8_t *rows, int height, int width, int depth, Flat *flat) {
     const int64_t step = ((int64_t)width * depth + 7) / 8;
     uint8_t *line = calloc((size_t)step, 1);
     int failed = !line;
@@ -137,6 +143,13 @@ static int unpack(uint8_t *out, const uint8_t *rows, int height, int width, int 
         else
             for (int x = 0, bit = 0; x < width; x++, bit += depth)
                 out[x] = (uint8_t)(line[bit >> 3] >> (8 - depth - (bit & 7)) & ((1 << depth) - 1));
+        int low = width, high = 0; /* what lies outside is 0 */
+        widen(out, width, &low, &high);
+        if (high - low < width) flat->seen[0] = 1;
+        if (low >= high) continue;
+        const Box b = flat->box.y1 ? flat->box : (Box){y, 0, width, 0};
+        flat->box = (Box){b.y0, y + 1, low < b.x0 ? low : b.x0, high > b.x1 ? high : b.x1};
+        occurring(out + low, high - low, flat->seen);
     }
     free(line);
     return failed;
@@ -482,17 +495,20 @@ static PyObject *labels(PyObject *self, PyObject *args) {
     (void)self;
     Py_buffer rows, out;
     int height, width, depth, failed = 1;
+    Flat flat = {{0}, {0, 0, 0, 0}};
     if (!PyArg_ParseTuple(args, "y*w*iii", &rows, &out, &height, &width, &depth)) return NULL;
     const int fits = height > 0 && width > 0 && out.len == (int64_t)height * width &&
                      (depth == 1 || depth == 2 || depth == 4 || depth == 8) &&
                      rows.len == (((int64_t)width * depth + 7) / 8 + 1) * height;
     Py_BEGIN_ALLOW_THREADS
-    if (fits) failed = unpack(out.buf, rows.buf, height, width, depth);
+    if (fits) failed = unpack(out.buf, rows.buf, height, width, depth, &flat);
     Py_END_ALLOW_THREADS
     PyBuffer_Release(&rows);
     PyBuffer_Release(&out);
     if (!fits) return PyErr_SetString(PyExc_ValueError, "the buffers do not fit the sizes"), NULL;
-    return PyBool_FromLong(!failed);
+    if (failed) Py_RETURN_NONE;
+    const Box b = flat.box;
+    return Py_BuildValue("N(iiii)", numbers(flat.seen), b.y0, b.y1, b.x0, b.x1);
 }
 
 static PyObject *values(PyObject *self, PyObject *args) {

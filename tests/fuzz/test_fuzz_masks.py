@@ -142,6 +142,7 @@ def test_what_is_read_of_an_altered_png_has_the_numbers_of_pillow(tmp_path) -> N
         if read is not None:
             with Image.open(path) as picture:
                 assert np.array_equal(read, np.asarray(picture)), path
+            assert read.numbers == set(read.flat), path
         rng = Random(number)
         at = rng.randrange(len(SIGNATURE), len(content))
         flipped = bytes([content[at] ^ 1 << rng.randrange(8)])

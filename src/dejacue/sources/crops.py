@@ -7,7 +7,7 @@ object in mid-grey; then squashed to a square.
 from __future__ import annotations
 
 from types import ModuleType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +25,26 @@ except ImportError:  # no compiler where it was installed
 Box = tuple[int, int, int, int]
 MAX_SIDE = 8192  # pixels that the compiled code takes
 FILL = 127  # mid-grey, of what is not the object
+
+
+class MeasuredArray(np.ndarray[Any, Any]):
+    """Numbers or a mask that were measured when they were read; they cannot be changed, and what is
+    taken or computed of them is not measured.
+
+    numbers   those that occur
+    box       y0, y1, x0, x1 (half-open) of those that are not 0
+    """
+
+    numbers: frozenset[int] | None = None
+    box: Box | None = None
+
+
+def measured(
+    array: NDArray[Any], box: Box | None, numbers: frozenset[int] | None = None
+) -> MeasuredArray:
+    view = array.view(MeasuredArray)
+    view.numbers, view.box, view.flags.writeable = numbers, box, False
+    return view
 
 
 def crop(
@@ -113,6 +133,8 @@ def _empty() -> InputError:
 
 def tight_box(mask: NDArray[np.bool_]) -> Box | None:
     """Return y0, y1, x0, x1 (half-open) of the pixels of a mask; None if there are none."""
+    if isinstance(mask, MeasuredArray) and mask.box is not None:
+        return mask.box
     if compiled is not None and mask.size and mask.dtype == bool and mask.flags.c_contiguous:
         box: Box | None = compiled.box(mask.view(np.uint8), *mask.shape)
         return box

@@ -68,12 +68,14 @@ def pillow(content: bytes) -> np.ndarray:
 
 
 def check(path: Path, content: bytes) -> None:
-    """Check that a PNG has the numbers of Pillow."""
+    """Check that a PNG has the numbers of Pillow, and that those that occur are known."""
     path.write_bytes(content)
     read = read_flat_png(path)
     assert read is not None
     assert np.array_equal(read, pillow(content))
     assert not read.flags.writeable
+    assert read.numbers == frozenset(np.unique(read).tolist())
+    assert read.box == crops.tight_box(np.asarray(read) > 0)
 
 
 @given(

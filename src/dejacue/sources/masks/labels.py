@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dejacue.errors import InputError, first_line, in_file, named
-from dejacue.sources.crops import compiled
+from dejacue.sources.crops import MeasuredArray, compiled, measured
 from dejacue.sources.masks.buffers import BufferPool
 from dejacue.sources.masks.png import read_flat_png
 from dejacue.sources.masks.reader import Keys, Objects, Rows
@@ -68,7 +68,7 @@ class LabelRows(Rows):
     def read(self, row: int, shape: tuple[int, int], ids: frozenset[int] | None) -> Objects:
         array = self._array(row)
         if self.binary:
-            flat = array.dtype == np.uint8 and self._row_values(row) <= {VOID}
+            flat = isinstance(array, MeasuredArray) and self._row_values(row) <= {VOID}
             if self._detected and not flat and ((array != 0) & (array != VOID)).any():
                 others = sorted(self._row_values(row) - {VOID})
                 numbers = ", ".join(map(str, others[:4]))
@@ -76,10 +76,10 @@ class LabelRows(Rows):
                     problem = f"holds {numbers} but other masks hold only 0 and 255"
                     raise InputError(problem, field="kind", remedy=CHOOSE_VOID)
             mask = np.not_equal(array, 0, self._mask_like(array))
-            return dict.fromkeys(self._known or (), mask)
+            return dict.fromkeys(self._known or (), _like(array, mask))
         if ids is None:
             if array.dtype == np.uint8 and self._row_values(row) <= {1}:
-                return {0: array.view(np.bool_)}
+                return {0: _like(array, array.view(np.bool_))}
             mask = self._mask_like(array)
             if array.dtype == np.uint8:  # neither 0 nor void, in two passes over the same bytes
                 np.subtract(array, np.uint8(1), mask.view(np.uint8))
@@ -143,8 +143,15 @@ class LabelRows(Rows):
         return seen or next((v == {VOID} for v in map(self._row_values, rest) if v), False)
 
 
+def _like(array: NDArray[Any], mask: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Return the mask of all that is not 0 in an array, with its box if that is known."""
+    return measured(mask, array.box) if isinstance(array, MeasuredArray) else mask
+
+
 def _occurring(array: NDArray[Any]) -> Iterable[int]:
     """Return the different numbers; small ones without the memory of sorting."""
+    if isinstance(array, MeasuredArray) and array.numbers is not None:
+        return array.numbers
     values: Iterable[int]
     if array.dtype.itemsize != 1:
         values = np.unique(array).tolist()
@@ -191,6 +198,8 @@ def read_picture(
             if flat is None:
                 with open_picture(path) as picture:
                     array, mode = np.asarray(picture), picture.mode
+            elif len(flat.numbers or ()) <= MAX_LABELS:
+                return flat  # of one channel, and no photograph
             else:
                 array, mode = flat, "L"
         except InputError:

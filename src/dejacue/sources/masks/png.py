@@ -10,11 +10,9 @@ import os
 import struct
 from pathlib import Path
 
-import numpy as np
-from numpy.typing import NDArray
 from zlib_ng import zlib_ng
 
-from dejacue.sources.crops import compiled
+from dejacue.sources.crops import MeasuredArray, compiled, measured
 from dejacue.sources.masks.buffers import BufferPool
 from dejacue.sources.sizes import check_size
 
@@ -22,10 +20,9 @@ SIGNATURE = b"\x89PNG\r\n\x1a\n"
 GREY, PALETTE = 0, 3
 DEPTHS = {GREY: (8,), PALETTE: (1, 2, 4, 8)}  # Pillow spreads a grey of fewer bits over 0 … 255
 MAX_PNG_BYTES = 1 << 24  # of a file; a mask has some thousands
-IGNORED = {b"gAMA": 4, b"pHYs": 9, b"sRGB": 1, b"tIME": 7}  # these change no numbers; their lengths
 
 
-def read_flat_png(path: Path, pool: BufferPool | None = None) -> NDArray[np.uint8] | None:
+def read_flat_png(path: Path, pool: BufferPool | None = None) -> MeasuredArray | None:
     """Return the (H, W) numbers of a palette or grey PNG, in memory of the pool; None where it is
     another picture, or damaged."""
     if compiled is None or path.suffix.lower() != ".png":
@@ -50,15 +47,15 @@ def read_flat_png(path: Path, pool: BufferPool | None = None) -> NDArray[np.uint
     if len(rows) != length or not inflater.eof or inflater.unused_data:
         return None
     array = (pool or BufferPool()).empty((height, width))
-    if not compiled.labels(rows, array, height, width, depth):
+    if (known := compiled.labels(rows, array, height, width, depth)) is None:
         return None
-    array.flags.writeable = False
-    return array
+    numbers, box = frozenset(known[0]), known[1]
+    return measured(array, box if numbers - {0} else None, numbers)
 
 
 def _parts(content: bytes) -> tuple[bytes, bytes, bytes] | None:
-    """Return the header, the palette and the compressed rows, if every chunk is whole, in its place
-    and of a kind that is known."""
+    """Return the header, the palette and the compressed rows, if every chunk is whole and in its
+    place, and there are no others."""
     stream: list[bytes] = []
     header, colours, before, at = b"", b"", b"", len(SIGNATURE)
     if not content.startswith(SIGNATURE):
@@ -77,7 +74,7 @@ def _parts(content: bytes) -> tuple[bytes, bytes, bytes] | None:
             return (header, colours, b"".join(stream)) if stream else None
         elif name == b"PLTE" and not colours and not stream and length <= 3 * 256:
             colours = data
-        elif IGNORED.get(name) != length:
+        else:
             return None
         before, at = name, end + 4
     return None
