@@ -111,7 +111,7 @@ class CatalogueEntry:
 
     def fetch(self, progress: Progress = silent) -> None:
         """Download what is missing or damaged, and check hashes and, of the paper's encoder, its
-        texts. What was downloaded before ``progress`` raised Cancelled is kept."""
+        texts. Files that were whole when ``progress`` raised Cancelled are kept."""
         if self.brought_by:
             need(self.brought_by, extra(self.needs))
         fetch(*self.parts, name=self.name, complete=True, progress=progress)

@@ -404,8 +404,8 @@ def test_a_download_reports_its_bytes_and_can_be_stopped(hub, nothing, monkeypat
     assert files.here() == {"x": None}
     paths = weights.fetch(files, complete=True, progress=stop_in_the_middle)
     assert paths["x"].read_bytes() == data
-    counts = [30_000, 60_000, 30_000, 60_000, 90_000, 90_000]
-    assert reports == [("download", n, len(data), "x") for n in counts]
+    assert reports[:2] == [("download", n, len(data), "x") for n in (30_000, 60_000)]
+    assert reports[-1] == ("download", len(data), len(data), "x")
 
 
 def test_a_download_with_another_hash_is_refused(hub, tmp_path) -> None:

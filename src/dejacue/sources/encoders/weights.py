@@ -53,14 +53,15 @@ class Weights:
         from huggingface_hub import try_to_load_from_cache
 
         if (folder := self.folder) is not None and folder.is_dir():
-            return {
-                name: path if (path := folder / name).is_file() else None for name in self.files
-            }
+            return self._files_in(folder)
         cached = {
             name: try_to_load_from_cache(self.repository, name, revision=self.revision)
             for name in self.files
         }
         return {name: Path(at) if isinstance(at, str) else None for name, at in cached.items()}
+
+    def _files_in(self, folder: Path) -> dict[str, Path | None]:
+        return {name: path if (path := folder / name).is_file() else None for name in self.files}
 
     def expected(self, name: str, path: Path | None) -> str | None:
         """Return the sha256 that a file must have: the published one or, where none is known here,
@@ -131,7 +132,7 @@ class WebWeights(Weights):
         return user_folder(self.repository) or cache_folder() / "weights" / self.repository
 
     def here(self) -> dict[str, Path | None]:
-        return {n: path if (path := self.folder / n).is_file() else None for n in self.files}
+        return self._files_in(self.folder)
 
     def address(self, name: str) -> str:
         return f"https://{self.repository}/{urllib.parse.quote(f'{self.revision}/{name}')}"
