@@ -467,7 +467,6 @@ class CompiledEngine(NumpyEngine):
         lists: dict[str, Any] = {"features": batch.features(), "queries": batch.queries}
         if tables is not None:
             lists["cosines"], lists["responses"] = tables.cosines, tables.responses
-        if tables is not None:
             answers.centre, answers.scale = tables.centre, tables.scale
         self._run(_CONTRAST, batch, answers, lists, centres=centres)
         return answers

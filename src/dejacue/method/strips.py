@@ -125,7 +125,10 @@ def strip_of(
             raise InputError(problem, field="border", value=chosen.state)
         at = unknown_at[_even(count, len(unknown_at))]
     else:
-        inside, outside = _positions(history, chosen.inside, chosen)
+        edge = 0 if chosen.side == "start" else len(history) - 1
+        inside = int(np.searchsorted(history.frames, chosen.inside))
+        beyond = chosen.outside
+        outside = edge if beyond is None else int(np.searchsorted(history.frames, beyond))
         even = np.linspace(inside, outside, min(count, abs(outside - inside) + 1))
         at = even.round().astype(np.int64)
     positions = np.unique(at)
@@ -192,13 +195,6 @@ def _border(history: History, vocabulary: Vocabulary, border: Any) -> Border:
     problem = f"the {side} of {state} is known to a frame"
     remedy = "choose another border"
     raise InputError(problem, field="border", value=tuple(border), remedy=remedy)
-
-
-def _positions(history: History, known: int, border: Border) -> tuple[int, int]:
-    inside = int(np.searchsorted(history.frames, known))
-    if border.outside is None:
-        return inside, 0 if border.side == "start" else len(history) - 1
-    return inside, int(np.searchsorted(history.frames, border.outside))
 
 
 def marked(
