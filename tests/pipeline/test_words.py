@@ -191,6 +191,7 @@ def test_of_frames_that_all_look_the_same_nothing_is_said():
     report = check_words(scene.vocabulary, still)
     assert report.history is None
     assert report.notes[0].severity == "meaningless"
+    assert json.loads(report.to_json())["notes"][0] == report.notes[0]
     assert report.descriptions == check_words(scene.vocabulary).descriptions
 
 
@@ -350,7 +351,7 @@ def test_the_command_shows_tables_and_notes(dejacue, tmp_path):
     for part in (
         "descriptions",
         "pairs of states",
-        'doubtful: the encoder does not know "grublix"',
+        'note: the encoder does not know "grublix"',
     ):
         assert part in ran.out
     assert "[bold]" in ran.out

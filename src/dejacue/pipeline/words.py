@@ -25,9 +25,8 @@ from dejacue.pipeline._find import saved_finding
 from dejacue.pipeline._readout import LoadedVocabulary, VocabularySource
 from dejacue.pipeline.finding import Finding
 from dejacue.pipeline.job import EncoderOptions
-from dejacue.records import History, Note, Vocabulary, Window
+from dejacue.records import History, Vocabulary, Window
 from dejacue.records.arrays import Floats
-from dejacue.records.note import in_order
 from dejacue.records.words import DescriptionWords, Spelling, StatePair, WordsReport, decimal
 from dejacue.sources.encoders import FORMS, Encoder
 
@@ -60,7 +59,7 @@ def check_words(
     words = LoadedVocabulary.load(
         vocabulary, encoder_options or EncoderOptions(templates=templates)
     )
-    notes: list[Note] = []
+    notes: list[str] = []
     if not words.vocabulary.spoken:
         silent = [state for state, texts in words.vocabulary.states.items() if not texts]
         problem = "words are only used if there are two states or more, all with words"
@@ -68,7 +67,7 @@ def check_words(
         with words.place:
             raise InputError(problem, field="states", remedy=remedy)
     if words.vocabulary.examples or words.vocabulary.changes:
-        notes.append(Note("the examples of the vocabulary are ignored: only its words are checked"))
+        notes.append("the examples of the vocabulary are ignored: only its words are checked")
         words = replace(words, vocabulary=replace(words.vocabulary, examples=(), changes=()))
     record = None if finding is None else finding.history
     model = _encoder(words, record, encoder)
@@ -84,7 +83,7 @@ def check_words(
     pairs = _state_pairs(encoded, record)
     notes += _notes(encoded, descriptions, pairs)
     return WordsReport(
-        encoded.encoder, None if record is None else record.id, descriptions, pairs, in_order(notes)
+        encoded.encoder, None if record is None else record.id, descriptions, pairs, tuple(notes)
     )
 
 
@@ -206,22 +205,22 @@ def _state_pairs(vocabulary: Vocabulary, history: History | None) -> tuple[State
 
 def _notes(
     vocabulary: Vocabulary, rows: Sequence[DescriptionWords], pairs: Sequence[StatePair]
-) -> Iterator[Note]:
+) -> Iterator[str]:
     for kind in (_same(vocabulary), _unread(rows), _disagreeing(rows), _alike(pairs), _apart(rows)):
         sentences = list(kind)
-        yield from (Note(sentence, "doubtful") for sentence in sentences[:MAX_LISTED])
+        yield from sentences[:MAX_LISTED]
         if len(sentences) > MAX_LISTED:
-            yield Note(f"… and {len(sentences) - MAX_LISTED} more like these", "doubtful")
+            yield f"… and {len(sentences) - MAX_LISTED} more like these"
     sizes = {state: len(texts) for state, texts in vocabulary.states.items()}
     if single := [state for state, size in sizes.items() if size == 1]:
-        yield Note(
+        yield (
             f"{_quoted(single)} {'has' if len(single) == 1 else 'have'} only one description, so "
             "there is no way to tell whether the encoder understands it as you mean it; add another"
         )
     if max(sizes.values()) > MAX_COMPARED:
-        yield Note(f"of each state, only the first {MAX_COMPARED} descriptions are compared")
+        yield f"of each state, only the first {MAX_COMPARED} descriptions are compared"
     if (count := math.comb(len(sizes), 2)) > len(pairs):
-        yield Note(f"of {count:,} pairs of states, the {len(pairs)} most alike are listed")
+        yield f"of {count:,} pairs of states, the {len(pairs)} most alike are listed"
 
 
 def _quoted(texts: Iterable[str]) -> str:

@@ -9,7 +9,6 @@ import msgspec
 
 from dejacue.errors import counted
 from dejacue.records.interval import Window
-from dejacue.records.note import Note
 
 
 class Spelling(msgspec.Struct, frozen=True):
@@ -66,11 +65,11 @@ class WordsReport(msgspec.Struct, frozen=True, tag_field="schema", tag="dejacue.
     history: str | None
     descriptions: tuple[DescriptionWords, ...]
     state_pairs: tuple[StatePair, ...]
-    notes: tuple[Note, ...]
+    notes: tuple[str, ...]
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values, as the command writes them to JSON; windows are {start, end}."""
-        plain: dict[str, Any] = msgspec.to_builtins(self, enc_hook=Note.to_dict)
+        plain: dict[str, Any] = msgspec.to_builtins(self, enc_hook=str)
         return plain
 
     def to_json(self, indent: int | None = 2) -> str:
@@ -80,7 +79,7 @@ class WordsReport(msgspec.Struct, frozen=True, tag_field="schema", tag="dejacue.
         states = len({row.state for row in self.descriptions})
         count = counted(len(self.descriptions), "description")
         head = f"<WordsReport of {count} of {states} states>"
-        return "\n".join([head, *(f"note: {note.line}" for note in self.notes)])
+        return "\n".join([head, *(f"note: {note}" for note in self.notes)])
 
 
 def decimal(value: float | None) -> str:
