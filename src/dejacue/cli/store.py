@@ -168,8 +168,7 @@ def _histories(files: Sequence[Path], pictures: dict[str, bytes]) -> Iterator[Hi
     for path in files:
         histories = sorted(path.glob("*.history.npz")) if path.is_dir() else [path]
         if not histories:
-            remedy = "give files, or a folder of them"
-            raise InputError("holds no .history.npz", file=path, remedy=remedy)
+            raise InputError(f"{path}: holds no .history.npz; give files, or a folder of them")
         for file in histories:
             history, picture = dejacue.files.read_history(file), _picture(file)
             if picture is not None:
@@ -200,11 +199,9 @@ def ls(
 ) -> None:
     """List the histories, or show the details of one."""
     if id is not None and (where or jsonl):
-        problem = "--where and --jsonl are for a list of histories"
-        raise InputError(problem, field="id", value=id, remedy="leave the id out")
+        raise InputError("--where and --jsonl are for a list of histories; leave the id out")
     if id is None and thumbnail is not None:
-        problem, remedy = "--thumbnail is for one history", "give its id"
-        raise InputError(problem, field="thumbnail", remedy=remedy)
+        raise InputError("--thumbnail is for one history; give its id")
     with dejacue.Store.open(path) as opened:
         if id is not None:
             _show_history(opened, id, thumbnail)
@@ -253,8 +250,7 @@ def _show_history(store: Store, id: str, thumbnail: Path | None) -> None:
         say(f"thumbnail: {len(picture) / 1000:.1f} kB")
     if thumbnail is not None:
         if picture is None:
-            problem = f'history "{shortened(id)}" has no thumbnail'
-            raise InputError(problem, file=store.path, value=id)
+            raise InputError(f'{store.path}: history "{shortened(id)}" has no thumbnail')
         say_written(write_bytes(thumbnail, picture))
 
 
@@ -277,8 +273,7 @@ def failures(
         unknown = set(ids or ()) - {failure.id for failure in recorded}
         if unknown:
             problem = f'has no failure "{shortened(min(unknown))}"'
-            remedy = f"dejacue store failures {path} lists them"
-            raise InputError(problem, file=path, value=min(unknown), remedy=remedy)
+            raise InputError(f"{path}: {problem}; dejacue store failures {path} lists them")
         chosen = [failure for failure in recorded if not ids or failure.id in ids]
         if clear:
             opened.record(settled=[failure.id for failure in chosen])
@@ -297,11 +292,11 @@ def failures(
 def rm(path: StorePath, ids: Ids = None, where: Where = None) -> None:
     """Remove histories, by name or with --where: all of them, or none."""
     if bool(ids) == bool(where):
-        raise InputError("give either names of histories or --where NAME=PATTERN", field="where")
+        raise InputError("give either names of histories or --where NAME=PATTERN")
     with dejacue.Store.open(path) as opened:
         chosen = ids or opened.ids(conditions(where))
         if not chosen:
-            raise InputError(f"{NO_MATCH}, so none was removed", file=path, field="where")
+            raise InputError(f"{path}: {NO_MATCH}, so none was removed")
         count = opened.remove(chosen)
         say(f"removed: {_counted(count)}; dejacue store compact {path} frees the space")
 
@@ -390,31 +385,27 @@ def query(
 
     options = o.encoder_from(settings, device)
     if vocabulary is None and not like:
-        raise InputError("give --vocabulary, --like or both", field="vocabulary")
+        raise InputError("give --vocabulary, --like or both")
     teachers = read_teachers(like or [])
     if top < 0:
-        problem = f"--top {top}: give a number of histories, or 0 for all"
-        raise InputError(problem, field="top", value=top)
+        raise InputError(f"--top {top}: give a number of histories, or 0 for all")
     check_engine(engine, ray_address)
     if output is not None:
         if jsonl:
-            problem = "--jsonl prints the answers and --output writes them"
-            raise InputError(problem, field="jsonl", remedy="give one")
+            raise InputError("--jsonl prints the answers and --output writes them; give one")
         check_output(output)
     as_table = not jsonl and output is None
     with dejacue.Store.open(path) as opened:
         first = next(opened.rows(), None)
         if first is None:
-            remedy = f"add histories with dejacue store add {path}"
-            raise InputError("is empty", file=path, remedy=remedy)
+            raise InputError(f"{path}: is empty; add histories with dejacue store add {path}")
         origin = opened.origin(first.id)
         check_teachers(teachers, origin)
         if vocabulary is not None and vocabulary.suffix != ".npz":
             name = encoder or encoder_name(origin)
             if knows_no_words(name):
-                problem = f"is of {name}, which has no words"
                 remedy = "give findings in which you marked the states instead (--like)"
-                raise InputError(problem, file=path, field="vocabulary", remedy=remedy)
+                raise InputError(f"{path}: is of {name}, which has no words; {remedy}")
         encoded = vocabulary and encoded_words(vocabulary, origin, encoder, options)
         words, unknown = encoded or (None, ())
         warnings: tuple[str, ...] = (*mini_warning(origin.encoder), *unknown)

@@ -334,7 +334,7 @@ def _check_finite(rows: NDArray[np.floating], code: int, id: str = "") -> None:
 
 def _bad_value(code: int, id: str, row: int) -> InputError:
     field, problem = BAD_VALUES[code]
-    return InputError(problem.format(id=id, row=row), field=field, value=row)
+    return InputError(problem.format(id=id, row=row))
 
 
 _COSINES, _CENTRES, _RESPOND, _LOCATE, _SMOOTH, _CONTRAST, _LABEL = range(7)

@@ -82,8 +82,7 @@ class Scan(ScheduledReadout):
         starts, ends, scores = self.candidates(view)
         if not len(starts):
             problem = f"history {view.history.id}: no duration has both ends on observed frames"
-            remedy = "add shorter durations"
-            raise InputError(problem, field="durations", remedy=remedy)
+            raise InputError(f"{problem}; add shorter durations")
         best = s.select(starts, ends, scores)
         score = scores[np.arange(len(best)), best]
         return Answers.at(view.history.frames, starts[best], ends[best], score)

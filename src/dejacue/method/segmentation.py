@@ -48,11 +48,9 @@ def segments(
     bridge    longest gap in frames that a segment may cross, or "auto", as for windows
     """
     if count is not None and not is_count(count, 1):
-        problem = f"{count!r} segments: give a number, 1 or more"
-        raise InputError(problem, field="count", value=count)
+        raise InputError(f"{count!r} segments: give a number, 1 or more")
     if not is_number(penalty) or penalty == 0:
-        problem = f"the penalty of a segment must be a number above 0, not {penalty!r}"
-        raise InputError(problem, field="penalty", value=penalty)
+        raise InputError(f"the penalty of a segment must be a number above 0, not {penalty!r}")
     key = ("segments", count, penalty, bridge)
     return history.once(key, lambda: _segments(history, count, penalty, bridge))
 

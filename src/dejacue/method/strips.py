@@ -113,16 +113,14 @@ def strip_of(
     stored   the only frames of which there are pictures; default: there are of all
     """
     if not is_count(count, 2) or count > MAX_PICTURES:
-        problem = f"a strip has from 2 to {MAX_PICTURES} pictures, not {count!r}"
-        raise InputError(problem, field="count", value=count)
+        raise InputError(f"a strip has from 2 to {MAX_PICTURES} pictures, not {count!r}")
     chosen = None if border is None else _border(history, vocabulary, border)
     if chosen is None:
         at = _even(count, len(history))
     elif chosen.inside is None:
         unknown_at = np.flatnonzero(known_frames_of(history, vocabulary).labels < 0)
         if not len(unknown_at):
-            problem = f"every frame is known, and none of them shows {chosen.state}"
-            raise InputError(problem, field="border", value=chosen.state)
+            raise InputError(f"every frame is known, and none of them shows {chosen.state}")
         at = unknown_at[_even(count, len(unknown_at))]
     else:
         edge = 0 if chosen.side == "start" else len(history) - 1
@@ -178,8 +176,7 @@ def open_borders(history: History, vocabulary: Vocabulary) -> tuple[Border, ...]
 def _border(history: History, vocabulary: Vocabulary, border: Any) -> Border:
     """Return the open border that is meant; refuse what is none."""
     if isinstance(border, str) or not isinstance(border, Sequence) or len(border) not in (2, 4):
-        problem = f"border {border!r:.40}: give a state and one of {', '.join(SIDES)}"
-        raise InputError(problem, field="border", value=border)
+        raise InputError(f"border {border!r:.40}: give a state and one of {', '.join(SIDES)}")
     state, side = border[:2]
     if state not in vocabulary.states:
         raise unknown("state of a border", state, vocabulary.states)
@@ -192,9 +189,7 @@ def _border(history: History, vocabulary: Vocabulary, border: Any) -> Border:
         return same[0]
     if not any(example.state == state for example in vocabulary.facts):
         return Border(state, side, None, None)
-    problem = f"the {side} of {state} is known to a frame"
-    remedy = "choose another border"
-    raise InputError(problem, field="border", value=tuple(border), remedy=remedy)
+    raise InputError(f"the {side} of {state} is known to a frame; choose another border")
 
 
 def marked(
@@ -256,9 +251,7 @@ def marked_states(marks: Mapping[str | None, Any]) -> list[str]:
     """Return the states that marks name; refuse marks that name none."""
     states = [state for state in marks if state is not None and state != NONE]
     if not states:
-        problem = "marks name no state"
-        remedy = "mark pictures of a state, or give a vocabulary"
-        raise InputError(problem, field="marks", value=states, remedy=remedy)
+        raise InputError("marks name no state; mark pictures of a state, or give a vocabulary")
     return states
 
 
@@ -295,14 +288,12 @@ def _check_strip(history: History, strip: Strip) -> None:
         and np.array_equal(theirs.features[[0, -1]], history.features[[0, -1]])
     ):
         problem = f"the strip is of {theirs.id}, or another finding of it, not of {history.id}"
-        remedy = "make a strip of this finding"
-        raise InputError(problem, field="strip", value=theirs.id, remedy=remedy)
+        raise InputError(f"{problem}; make a strip of this finding")
     at = np.searchsorted(history.frames, strip.frames)
     seen = history.frames[np.minimum(at, len(history) - 1)] == np.array(strip.frames)
     if not seen.all():
         frame = strip.frames[int(seen.argmin())]
-        problem = f"frame {frame} of the strip is not observed"
-        raise InputError(problem, field="strip", value=frame, remedy="make the strip again")
+        raise InputError(f"frame {frame} of the strip is not observed; make the strip again")
 
 
 def _labelled(vocabulary: Vocabulary, strip: Strip, marks: Any) -> list[tuple[int, int, int]]:
@@ -318,10 +309,8 @@ def _labelled(vocabulary: Vocabulary, strip: Strip, marks: Any) -> list[tuple[in
                 if labels[k] >= 0:
                     both = dict.fromkeys([names[labels[k]], name])
                     raise InputError(
-                        f"a picture is marked twice, for {' and '.join(both)}",
-                        field="marks",
-                        value=k,
-                        remedy="give each picture to one state",
+                        f"a picture is marked twice, for {' and '.join(both)}; "
+                        "give each picture to one state"
                     )
                 labels[k] = names.index(name)
             labelled.append((names.index(name), first, last))
@@ -358,15 +347,13 @@ def _spans(state: str, spans: Any, count: int) -> list[tuple[int, int]]:
     """Return (first, last) of each mark of a state; refuse what is none."""
     several = [spans] if is_count(spans, 0) or _is_pair(spans) else spans
     if isinstance(several, str) or not isinstance(several, Sequence):
-        problem = f"the mark of {state}: give (first, last), not {spans!r:.40}"
-        raise InputError(problem, field="marks", value=spans)
+        raise InputError(f"the mark of {state}: give (first, last), not {spans!r:.40}")
     pairs = []
     for span in several:
         first, last = (span, span) if is_count(span, 0) else span if _is_pair(span) else (None, 0)
         if first is None or not 0 <= first <= last < count:
             problem = f"a mark of {state} is not a first and a last of the {count} pictures"
-            remedy = "give two pictures of the strip, the first one first"
-            raise InputError(problem, field="marks", value=span, remedy=remedy)
+            raise InputError(f"{problem}; give two pictures of the strip, the first one first")
         pairs.append((int(first), int(last)))
     return pairs
 

@@ -66,8 +66,7 @@ class MoreExamples:
         examples = self.examples or {}
         states = [state for state in examples if state not in (None, NONE)]
         if not states:
-            problem = "give a vocabulary, examples of a state, or a finding to learn from"
-            raise InputError(problem, field="vocabulary")
+            raise InputError("give a vocabulary, examples of a state, or a finding to learn from")
         vocabulary = Vocabulary(
             dict.fromkeys(states, ()),
             examples=examples_of(examples),
@@ -127,8 +126,7 @@ class LoadedVocabulary:
                 same = made_with, *SAME_ROWS.get(made_with, ())
                 if encoder not in same and f"{encoder}:{self.options.precision}" != made_with:
                     problem = f"history {history.id} was made with {made_with}, not with {encoder}"
-                    remedy = "leave the encoder out, or encode the video again"
-                    raise InputError(problem, field="encoder", value=encoder, remedy=remedy)
+                    raise InputError(f"{problem}; leave the encoder out, or encode the video again")
             with self.place:
                 return self.options.load(encoder or encoder_name(history))
         return None

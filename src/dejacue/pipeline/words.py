@@ -65,7 +65,7 @@ def check_words(
         problem = "words are only used if there are two states or more, all with words"
         remedy = f"describe {_quoted(silent) if silent else 'another state'}"
         with words.place:
-            raise InputError(problem, field="states", remedy=remedy)
+            raise InputError(f"{problem}; {remedy}")
     if words.vocabulary.examples or words.vocabulary.changes:
         notes.append("the examples of the vocabulary are ignored: only its words are checked")
         words = replace(words, vocabulary=replace(words.vocabulary, examples=(), changes=()))
@@ -92,7 +92,7 @@ def _finding(history: History | Finding | StrPath) -> Finding:
     if finding is None:
         problem = "is neither a history (.npz) nor the folder of a finding"
         remedy = "make one from a video with dejacue encode or dejacue find"
-        raise InputError(problem, file=str(history), remedy=remedy)
+        raise InputError(f"{history}: {problem}; {remedy}")
     return finding
 
 
@@ -109,10 +109,8 @@ def _encoder(
     model = words.options.load(encoder)
     if words.vocabulary.encoder not in (None, model.identity):
         raise InputError(
-            f'{words.name}: was encoded with "{words.vocabulary.encoder}", not with {model.name}',
-            field="encoder",
-            value=model.name,
-            remedy="leave the encoder out, or give the descriptions as .yaml",
+            f'{words.name}: was encoded with "{words.vocabulary.encoder}", not with {model.name}; '
+            "leave the encoder out, or give the descriptions as .yaml"
         )
     return model
 

@@ -65,8 +65,7 @@ def read_history(path: str | os.PathLike[str]) -> History:
     with in_file(name):
         check_schema(_text(arrays, "schema", HISTORY_SCHEMA), HISTORY_SCHEMA)
         if {"states", "descriptions", "text_features"} & set(names_in(path)):
-            problem = "holds descriptions, so it is a vocabulary"
-            raise InputError(problem, field="descriptions", remedy="give a history")
+            raise InputError("holds descriptions, so it is a vocabulary; give a history")
         return History(
             _first(arrays, ("features", "visual_features"), name, "a history"),
             arrays.get("frames", arrays.get("frame_indices")),  # type: ignore[arg-type]
@@ -95,7 +94,7 @@ def _made_with(arrays: Mapping[str, NDArray[Any]]) -> dict[str, str] | None:
         return None
     document = parse_json(text)
     if not isinstance(document, dict):
-        raise InputError("made_with must be a JSON object of texts", field="made_with")
+        raise InputError("made_with must be a JSON object of texts")
     return document
 
 
@@ -109,8 +108,7 @@ def read_vocabulary(path: str | os.PathLike[str], *, templates: str | None = Non
     if suffix == ".npz":
         return _vocabulary_from_arrays(read_npz(path, _OF_VOCABULARY), name, templates)
     if suffix not in (".yaml", ".yml", ".json"):
-        problem = "a vocabulary is an .npz, .yaml, .yml or .json file"
-        raise InputError(problem, file=name, value=suffix)
+        raise InputError(f"{name}: a vocabulary is an .npz, .yaml, .yml or .json file")
     text = read_text(name, MAX_TEXT_BYTES, "check that it is a vocabulary")
     with in_file(name):
         vocabulary = Vocabulary.from_dict(
@@ -179,8 +177,7 @@ def _beside(example: Example, folder: Path) -> Example:
 def write_vocabulary(path: str | os.PathLike[str], vocabulary: Vocabulary) -> Path:
     """Write a vocabulary with its text features as ``.npz``; whole or not at all."""
     if vocabulary.features is None and not vocabulary.examples:
-        problem = "a vocabulary without text features is written as YAML or JSON, not .npz"
-        raise InputError(problem, field="features")
+        raise InputError("a vocabulary without text features is written as YAML or JSON, not .npz")
     arrays: dict[str, Any] = {"schema": VOCABULARY_SCHEMA}
     for key in ("encoder", "object"):
         if getattr(vocabulary, key) is not None:
@@ -240,15 +237,13 @@ def _examples_from_arrays(arrays: Mapping[str, NDArray[Any]]) -> dict[str, Any]:
     documents = declared(parse_json(text), tuple[list[_ExampleDocument], list[_ExampleDocument]])
     rows = arrays.get("example_features", np.empty((0, 1)))
     if rows.ndim != 2:
-        problem = f"example_features must be rows × dimensions, not of shape {rows.shape}"
-        raise InputError(problem, field="example_features")
+        raise InputError(f"example_features must be rows × dimensions, not of shape {rows.shape}")
     features = iter(rows)
 
     def example(document: _ExampleDocument) -> Example:
         row = next(features, None) if document.seen else None
         if document.seen and row is None:
-            problem = "example_features has fewer rows than there are examples"
-            raise InputError(problem, field="example_features")
+            raise InputError("example_features has fewer rows than there are examples")
         values: dict[str, Any] = {name: getattr(document, name) for name in _EXAMPLE_FIELDS}
         return Example(**values, weight=document.weight, features=row)
 
@@ -274,13 +269,11 @@ def _vocabulary_from_arrays(
         if states.ndim != 1 or texts.shape != states.shape or features.shape[:1] != states.shape:
             raise InputError(
                 f"features of shape {features.shape}, states of shape {states.shape} and "
-                f"descriptions of shape {texts.shape}",
-                field="features",
-                remedy="give one state and one description per row",
+                f"descriptions of shape {texts.shape}; give one state and one description per row"
             )
         if states.dtype.kind != "U" or texts.dtype.kind != "U":
             problem = f"states ({states.dtype}) and descriptions ({texts.dtype}) must be text"
-            raise InputError(problem, field="states")
+            raise InputError(problem)
         return grouped_vocabulary(states.tolist(), texts.tolist(), features, **fields)
 
 
@@ -288,7 +281,7 @@ def _wordless(arrays: Mapping[str, NDArray[Any]], name: str, fields: dict[str, A
     """Return a vocabulary whose states have examples instead of text features."""
     columns = [_first(arrays, (key,), name, "a vocabulary") for key in ("states", "descriptions")]
     if any(column.ndim != 1 or column.dtype.kind != "U" for column in columns):
-        raise InputError("states and descriptions must be lists of text", field="states")
+        raise InputError("states and descriptions must be lists of text")
     states: dict[str, list[str]] = {}
     for state, text in zip(*(column.tolist() for column in columns), strict=False):
         states.setdefault(state, []).extend([text] if text else [])
@@ -314,17 +307,14 @@ def _template_variant(
     if "variant_names" not in arrays:
         if templates is not None:
             problem = "holds one form of each description, so there are no templates to choose from"
-            remedy = "leave templates out"
-            raise InputError(problem, field="templates", value=templates, remedy=remedy)
+            raise InputError(f"{problem}; leave templates out")
         return features
     known = [str(variant) for variant in arrays["variant_names"].ravel().tolist()]
     if features.ndim != 3 or len(features) != len(known):
-        problem = f"{len(known)} variant names for features {features.shape}"
-        raise InputError(problem, field="variant_names")
+        raise InputError(f"{len(known)} variant names for features {features.shape}")
     if templates is None:
         problem = f"holds the templates {', '.join(known)}"
-        remedy = f"choose one, as with the setting templates={known[0]}"
-        raise InputError(problem, field="templates", remedy=remedy)
+        raise InputError(f"{problem}; choose one, as with the setting templates={known[0]}")
     if templates not in known:
         raise unknown("templates", templates, known)
     return np.asarray(features[known.index(templates)])
@@ -338,8 +328,7 @@ def _first(
             return arrays[key]
     names = names_in(name)
     listed = ", ".join(names[:8]) + (", …" if len(names) > 8 else "") or "nothing"
-    problem = f"no {' or '.join(keys)}; it holds {listed} and is not {what}"
-    raise InputError(problem, field=keys[0])
+    raise InputError(f"no {' or '.join(keys)}; it holds {listed} and is not {what}")
 
 
 def _text(arrays: Mapping[str, NDArray[Any]], key: str, default: Any) -> Any:
@@ -347,8 +336,7 @@ def _text(arrays: Mapping[str, NDArray[Any]], key: str, default: Any) -> Any:
         return default
     value = arrays[key]
     if value.ndim or value.dtype.kind != "U":
-        problem = f"{key} must be one piece of text, not {value.dtype} {value.shape}"
-        raise InputError(problem, field=key)
+        raise InputError(f"{key} must be one piece of text, not {value.dtype} {value.shape}")
     return str(value)
 
 
@@ -367,8 +355,7 @@ def _parse_yaml(text: str) -> Any:
         def compose_node(self, parent: Any, index: Any) -> Any:
             self.values = getattr(self, "values", 0) + 1
             if self.values > MAX_YAML_VALUES:
-                problem, remedy = f"holds more than {MAX_YAML_VALUES} values", "write it as JSON"
-                raise InputError(problem, value=self.values, remedy=remedy)
+                raise InputError(f"holds more than {MAX_YAML_VALUES} values; write it as JSON")
             return super().compose_node(parent, index)
 
     def mapping(loader: Any, node: Any) -> dict[Any, Any]:
@@ -384,13 +371,13 @@ def _parse_yaml(text: str) -> Any:
             return loader.construct_yaml_bool(node)  # and fails
         problem = f"YAML reads {node.value} as true or false, not as a word"
         remedy = f'put it in quotes: "{node.value}"'
-        raise InputError(problem, line=node.start_mark.line + 1, value=node.value, remedy=remedy)
+        raise InputError(f"line {node.start_mark.line + 1}: {problem}; {remedy}")
 
     def number(loader: Any, node: Any) -> Any:
         if len(node.value) > MAX_DIGITS:  # 1:1:1:… are as many digits of base 60
             problem = f"YAML reads {shortened(node.value, 40)} as a number, not as a word"
             line, remedy = node.start_mark.line + 1, "put it in quotes"
-            raise InputError(problem, line=line, value=node.value, remedy=remedy)
+            raise InputError(f"line {line}: {problem}; {remedy}")
         return yaml.SafeLoader.yaml_constructors[node.tag](loader, node)
 
     for tag in ("int", "float"):

@@ -31,15 +31,14 @@ def fit(
     from dejacue_paper.learn import calibrated
 
     if len(files) < 2:
-        raise InputError(f"give the findings, then the references: {USAGE}", field="files")
+        raise InputError(f"give the findings, then the references: {USAGE}")
     if output.suffix != ".json":
-        remedy = "give a name that ends in .json"
-        raise InputError("a model is written as JSON", file=output, remedy=remedy)
+        raise InputError(f"{output}: a model is written as JSON; give a name that ends in .json")
     check_place(output)
     *places, last = files
     if last.is_dir():
         problem = "is a folder, but the last argument must be the references"
-        raise InputError(problem, file=last, remedy=USAGE)
+        raise InputError(f"{last}: {problem}; {USAGE}")
     names = None if features is None else [part.strip() for part in features.split(",")]
     calibrated.candidates(names, rule)
     references = dejacue.files.read_references(last)
@@ -74,8 +73,7 @@ def _described(histories: Iterable[History], words: Path | None, encoder: str | 
     pairs: list[Pair] = []
     for history in histories:
         if words is None:
-            problem = f"history {history.id}: also give the descriptions, with --words"
-            raise InputError(problem, field="words", value=history.id)
+            raise InputError(f"history {history.id}: also give the descriptions, with --words")
         encoded = pairs[0][1] if pairs else encoded_words(words, history, encoder)[0]
         pairs.append((history, encoded))
     return pairs

@@ -28,8 +28,7 @@ def state_p_values(
     well."""
     if vocabulary.examples or vocabulary.changes:
         raise InputError(
-            "p-values compare words with words; leave out the examples and changes of states",
-            field="examples",
+            "p-values compare words with words; leave out the examples and changes of states"
         )
     plan = Plan.of(None, "contrast", None, False, engine)
     view = plan.view(history, vocabulary)
@@ -52,16 +51,13 @@ def unrelated_to(vocabulary: Vocabulary, others: Sequence[Vocabulary]) -> list[V
     unrelated = [candidate for candidate in others if not words & _words(candidate)]
     if not others:
         raise InputError(
-            "p-values need vocabularies of other objects for comparison; pass them as unrelated "
-            "(dejacue_paper.data.unrelated has some)",
-            field="unrelated",
+            "p-values need vocabularies of other objects for comparison; "
+            "pass them as unrelated (dejacue_paper.data.unrelated has some)"
         )
     if not unrelated:
         raise InputError(
             f"none of the {len(others)} vocabularies given for comparison is unrelated to this "
-            "one; give vocabularies of other objects and states",
-            field="unrelated",
-            value=len(others),
+            "one; give vocabularies of other objects and states"
         )
     return unrelated
 

@@ -125,8 +125,7 @@ class Mini(Encoder):
     def unknown_words(self, texts: Sequence[str]) -> list[str]:
         if content_words(texts).isdisjoint(self.words.known):
             problem = "mini knows none of its words, so its answers mean nothing"
-            remedy = "use other words, or the encoder siglip2"
-            raise InputError(problem, field="encoder", value=self.name, remedy=remedy)
+            raise InputError(f"{problem}; use other words, or the encoder siglip2")
         return list(dict.fromkeys(w for text in texts for w in self.words.unknown_words(text)))
 
 
