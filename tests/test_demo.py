@@ -14,7 +14,7 @@ def test_a_folder_with_something_in_it_is_left_alone_unless_it_may_be_replaced(t
     write_demo(tmp_path / "scene")  # an empty one is fine
     notes = tmp_path / "scene" / "notes.txt"
     notes.write_text("mine", encoding="utf-8")
-    with refused(file=tmp_path / "scene"):
+    with refused(tmp_path / "scene"):
         write_demo(tmp_path / "scene")
     assert notes.read_text(encoding="utf-8") == "mine"
     write_demo(tmp_path / "scene", overwrite=True)

@@ -69,7 +69,7 @@ def test_a_readout_of_the_paper_names_the_package_where_it_is_missing(name, inst
     installed()
     scene = generate(3, frames=17)
     options = {"kernel": "numpy", "diagnostics": True}
-    with refused(MissingExtra, field="readouts", value=name):
+    with refused(name, kind=MissingExtra):
         locate(scene.history, scene.vocabulary, readout=name, **options)
 
 
@@ -90,9 +90,9 @@ def test_what_is_looked_up_is_ours_first_then_that_of_a_plug_in(installed) -> No
 def test_a_broken_plug_in_is_named_and_the_others_work(installed) -> None:
     installed(("broken", "math:nothing"), ("missing", "no_such_module"), ("good", "math:e"))
     registry: Registry[float] = Registry("readouts", {})
-    with refused(field="group", value="broken", remedy="update or uninstall math"):
+    with refused("broken", "update or uninstall math"):
         registry["broken"]
-    with refused(field="group", value="missing"):
+    with refused("missing"):
         registry["missing"]
     assert round(registry["good"], 3) == 2.718
 

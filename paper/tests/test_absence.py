@@ -36,7 +36,7 @@ def test_a_present_state_has_a_low_p_value_and_a_meaningless_one_does_not():
 def test_p_values_are_of_words():
     scene = generate(3)
     named = scene.vocabulary.with_examples(empty=3)
-    with refused(field="examples"):
+    with refused("examples"):
         state_p_values(scene.history, named, [scene.vocabulary])
 
 
@@ -65,13 +65,13 @@ def test_words_that_are_shared_make_a_vocabulary_related():
     far = Vocabulary({"a": ["a lit candle"], "b": ["the candle is out"]})
     near = Vocabulary({"a": ["a cup of tea"], "b": ["tea leaves"]})
     assert unrelated_to(cup, [near, far]) == [far]
-    with refused(field="unrelated", value=1):
+    with refused("unrelated", 1):
         unrelated_to(cup, [near])
 
 
 def test_confidence_refuses_what_it_cannot_judge():
     scene = generate(3)
-    with refused(field="unrelated", value=None):
+    with refused("unrelated"):
         state_p_values(scene.history, scene.vocabulary, [])
     other = Vocabulary({"p": ["qq"], "r": ["ss"]}, np.eye(64, dtype=np.float32)[:2], "another")
     with pytest.raises(InputError, match='encoded with "generated", but the vocabulary with'):

@@ -52,13 +52,13 @@ def test_kappa_follows_its_definition_on_the_confusion_table(pairs) -> None:
 
 
 @pytest.mark.parametrize(
-    ("call", "field", "value"),
+    ("call", "fact"),
     [
-        (lambda: cohen_kappa("ab", "abc"), "second", 3),
-        (lambda: cohen_kappa([], []), "first", None),
-        (lambda: cohen_kappa(["a", "b"], ["a", None]), "label", 1),
+        (lambda: cohen_kappa("ab", "abc"), "the other 3"),
+        (lambda: cohen_kappa([], []), "nothing to compare: both passes are empty"),
+        (lambda: cohen_kappa(["a", "b"], ["a", None]), "label 1"),
     ],
 )
-def test_passes_that_cannot_be_compared_are_refused(call, field, value) -> None:
-    with refused(field=field, value=value):
+def test_passes_that_cannot_be_compared_are_refused(call, fact) -> None:
+    with refused(fact):
         call()

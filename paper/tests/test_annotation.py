@@ -77,11 +77,17 @@ def test_the_template_takes_the_frames_of_a_history() -> None:
 
 
 @pytest.mark.parametrize(
-    ("frames", "value"),
-    [([], None), ([2, 1], 1), ([1, 1], 1), ([-1, 0], -1), ([0, 10**12], 10**12 + 1)],
+    ("frames", "fact"),
+    [
+        ([], "history H001: no observed frame"),
+        ([2, 1], "followed by 1"),
+        ([1, 1], "followed by 1"),
+        ([-1, 0], "no frame -1"),
+        ([0, 10**12], 10**12 + 1),
+    ],
 )
-def test_a_template_of_frames_that_cannot_be_is_refused(frames, value) -> None:
-    with refused(field="frames", value=value):
+def test_a_template_of_frames_that_cannot_be_is_refused(frames, fact) -> None:
+    with refused(fact):
         template("H001", frames, "A")
 
 
@@ -90,18 +96,20 @@ def test_a_template_has_whole_frames() -> None:
         template("H001", [0.5], "A")
 
 
-@pytest.mark.parametrize("annotator", ["  ", "A\nB", " Consensus"])
-def test_a_template_is_for_a_person(annotator) -> None:
-    with refused(field="annotator", value=annotator):
+@pytest.mark.parametrize(
+    ("annotator", "fact"), [("  ", "'  '"), ("A\nB", r"'A\nB'"), (" Consensus", "Consensus")]
+)
+def test_a_template_is_for_a_person(annotator, fact) -> None:
+    with refused(fact):
         template("H001", [0], annotator)
 
 
 def test_a_pass_needs_one_known_label_per_frame() -> None:
-    with refused(field="labels"):
+    with refused("labels"):
         Pass("H001", "A", Window(0, 1), ("pre",))
-    with refused(field="label", value="pres"):
+    with refused("label", "pres"):
         Pass("H001", "A", Window(0, 0), ("pres",))
-    with refused(field="history", value=""):
+    with refused("history"):
         Pass("", "A", Window(0, 0), ("pre",))
 
 
@@ -193,10 +201,9 @@ def document(tmp_path: Path, **changes: object) -> Path:
 )
 def test_a_pass_with_a_slip_is_refused_with_its_place(tmp_path, changes, place) -> None:
     path = document(tmp_path, **changes)
-    with refused(file=path) as caught:
+    with refused(path, place) as caught:
         read_pass(path)
     assert str(caught.value).startswith(f"{path}: ")
-    assert place in str(caught.value)
 
 
 @pytest.mark.parametrize(
@@ -214,7 +221,7 @@ def test_a_pass_with_a_slip_is_refused_with_its_place(tmp_path, changes, place) 
 def test_a_file_that_is_no_document_is_refused(tmp_path, raw) -> None:
     path = tmp_path / "pass.json"
     path.write_bytes(raw)
-    with refused(file=path):
+    with refused(path):
         read_pass(path)
 
 
@@ -223,13 +230,13 @@ def test_every_truncation_of_a_file_is_refused(tmp_path: Path) -> None:
     whole = path.read_bytes()
     for length in range(1, len(whole) - 1):  # only the line's end may be missing
         path.write_bytes(whole[:length])
-        with refused(file=path):
+        with refused(path):
             read_pass(path)
 
 
 def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
     for path in (tmp_path / "none.json", tmp_path):
-        with refused(file=path):
+        with refused(path):
             read_pass(path)
 
 
@@ -275,18 +282,18 @@ def test_disagreements_cover_exactly_the_frames_that_differ(pairs) -> None:
 
 
 @pytest.mark.parametrize(
-    ("second", "field", "value"),
+    ("second", "fact"),
     [
-        (labelled("ppp", "B", history="H002"), "history", None),
-        (labelled("pppp", "B"), "frames", None),
-        (labelled("ppp", "B", start=1), "frames", None),
-        (labelled("ppp", " a "), "annotator", " a "),
-        (labelled("p.p", "B"), "frame", 1),
-        (labelled("ppp", "consensus"), "annotator", "consensus"),
+        (labelled("ppp", "B", history="H002"), "history"),
+        (labelled("pppp", "B"), "frames"),
+        (labelled("ppp", "B", start=1), "frames"),
+        (labelled("ppp", " a "), 'history H001: both passes are by "A"'),
+        (labelled("p.p", "B"), "frame 1"),
+        (labelled("ppp", "consensus"), "consensus"),
     ],
 )
-def test_passes_that_cannot_be_compared_are_refused(second, field, value) -> None:
-    with refused(field=field, value=value):
+def test_passes_that_cannot_be_compared_are_refused(second, fact) -> None:
+    with refused(fact):
         disagreements(labelled("ppp", "A"), second)
 
 
@@ -345,21 +352,21 @@ def row(start: int, end: int, first: str, second: str, label: str | None) -> Dis
 )
 def test_decisions_must_cover_exactly_the_disagreements(rows, frames) -> None:
     a, b = labelled("ppptttqq", "A"), labelled("pttttqqq", "B")
-    with refused(field="frame" if isinstance(frames, int) else "frames", value=frames):
+    with refused("frame" if isinstance(frames, int) else "frames", frames):
         consensus(a, b, Decisions("H001", ("A", "B"), tuple(rows)))
 
 
 def test_decisions_belong_to_their_passes() -> None:
     a, b = labelled("p", "A"), labelled("t", "B")
     result = decided(a, b, "pre")
-    with refused(field="history"):
+    with refused("history"):
         consensus(a, b, Decisions("H002", result.annotators, result.rows))
-    with refused(field="annotators"):
+    with refused("the decisions are between A and B"):
         consensus(b, a, result)
 
 
 def test_without_decisions_a_disagreement_is_named() -> None:
-    with refused(field="frame", value=0):
+    with refused("frame", 0):
         consensus(labelled("p", "A"), labelled("t", "B"))
 
 
@@ -402,9 +409,8 @@ def test_decisions_with_a_slip_are_refused(tmp_path, old, new, place) -> None:
     text = path.read_text(encoding="utf-8")
     assert text.count(old) == 1
     path.write_text(text.replace(old, new), encoding="utf-8")
-    with refused(file=path) as caught:
+    with refused(path, place):
         read_decisions(path)
-    assert place in str(caught.value)
 
 
 # Events
@@ -454,10 +460,10 @@ def test_events_are_those_that_a_pattern_finds(text, minimum) -> None:
 
 
 def test_events_need_a_complete_pass_and_a_minimum() -> None:
-    with refused(field="frame", value=2):
+    with refused("frame", 2):
         events(labelled("pp."))
     for minimum in (0, -1, 2.5):
-        with refused(field="minimum", value=minimum):
+        with refused("minimum", minimum):
             events(labelled("p"), minimum)
 
 
@@ -542,10 +548,10 @@ def test_the_reference_takes_the_names_of_the_vocabulary() -> None:
     named = reference(pass_, event, "empty", "filled", component="kitchen-01")
     sides = {"empty": (Window(0, 4),), "filled": (Window(6, 10),)}
     assert named == Reference("H001", sides, "kitchen-01", Window(0, 10))
-    with refused(field="post", value="cup"):
+    with refused("post", "cup"):
         reference(pass_, event, "cup", "cup")
     for names in (("", "filled"), ("empty", "a\nb"), ("empty", "filled", " ")):
-        with refused(field="state" if len(names) == 2 else "component"):
+        with refused("state" if len(names) == 2 else "component"):
             reference(pass_, event, *names)
 
 
@@ -569,7 +575,7 @@ def passes(tmp_path: Path) -> tuple[Path, Path]:
 def test_a_history_of_more_frames_of_the_file_than_can_be_labelled_is_refused(tmp_path) -> None:
     path = tmp_path / "h.npz"
     write_history(path, History(np.ones((2, 3)), source_frames=[0, 2**50]))
-    with refused(field="frames", value=2**50 + 1):
+    with refused("frames", 2**50 + 1):
         annotating.start("A", tmp_path / "pass.json", path)
 
 
@@ -657,7 +663,7 @@ def test_consensus_command_asks_for_decisions_then_takes_them(wide, tmp_path, pa
     for scope in ("all frames", "observed frames"):
         assert cells(printed, scope) == ["12", "11", *(f"{rate:.3f}" for rate in rates)]
     assert re.search(r"6 – 6 +\W+ transition +\W+ post", printed)
-    with refused(field="frame", value=6):
+    with refused("frame", 6):
         annotating.consensus(first, second, output, decisions)
     assert not output.exists()
     decisions.write_text(decisions.read_text().replace("null", '"post"'))
@@ -720,14 +726,14 @@ def test_consensus_command_refuses_a_decision_on_what_is_agreed(wide, tmp_path, 
     result = decided(*map(read_pass, passes), "post")
     rows = (*result.rows, row(8, 10, "t", "q", "post"))
     path = write_decisions(tmp_path / "d.json", Decisions("H001", result.annotators, rows))
-    with refused(field="frames", value=Window(8, 10)):
+    with refused("frames", Window(8, 10)):
         annotating.consensus(*passes, tmp_path / "c.json", path)
     assert not (tmp_path / "c.json").exists()
 
 
 def test_consensus_command_names_both_files_that_do_not_belong_together(tmp_path, passes) -> None:
     other = write_pass(tmp_path / "x.json", labelled("ptq", "B", history="H002"))
-    with refused(field="history") as caught:
+    with refused("history") as caught:
         annotating.consensus(passes[0], other, tmp_path / "c.json")
     assert str(caught.value).startswith(f"{passes[0]} and {other}: ")
 
@@ -878,36 +884,36 @@ def test_a_pass_of_the_protocol_keeps_its_format(tmp_path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("states", "field", "value"),
+    ("states", "fact"),
     [
-        ((), "states", None),
-        (("empty", "none"), "states", "none"),
-        (("unobserved",), "states", "unobserved"),
-        (("empty", "empty"), "states", "empty"),
-        (("empty", " "), "state", " "),
+        ((), "states"),
+        (("empty", "none"), "none"),
+        (("unobserved",), "unobserved"),
+        (("empty", "empty"), "empty"),
+        (("empty", " "), " "),
     ],
 )
-def test_states_that_cannot_be_labels_are_refused(states, field, value) -> None:
-    with refused(field=field, value=value):
+def test_states_that_cannot_be_labels_are_refused(states, fact) -> None:
+    with refused(fact):
         Pass("H001", "A", Window(0, 0), (None,), states)
 
 
 def test_a_label_that_is_no_state_of_the_pass_is_refused(tmp_path) -> None:
     path = write_pass(tmp_path / "a.json", cup("eef"))
     path.write_text(path.read_text().replace('"label": "full"', '"label": "pre"'))
-    with refused(file=path, field="label", value="pre"):
+    with refused(path, "label", "pre"):
         read_pass(path)
 
 
 def test_an_open_pass_is_read_where_it_need_not_be_complete(tmp_path) -> None:
     path = write_pass(tmp_path / "a.json", cup("ee.f"))
     assert read_pass(path, complete=False).labels == ("empty", "empty", None, "full")
-    with refused(file=path, field="frame", value=2):
+    with refused(path, "frame", 2):
         read_pass(path)
 
 
 def test_passes_of_other_states_have_no_consensus() -> None:
-    with refused(field="states"):
+    with refused("states"):
         disagreements(cup("ee"), cup("ee", "B", ("empty", "full")))
 
 
@@ -921,7 +927,7 @@ def test_the_consensus_of_named_states_has_them(tmp_path) -> None:
     agreed = consensus(a, b, read_decisions(path))
     assert (agreed.states, agreed.labels[3]) == (CUP, "none")
     path.write_text(path.read_text().replace('"label": "none"', '"label": "pre"'))
-    with refused(file=path, field="label", value="pre"):
+    with refused(path, "label", "pre"):
         read_decisions(path)
 
 
@@ -931,7 +937,7 @@ def test_changes_lead_from_one_stable_state_to_another() -> None:
         StateChange("half full", Window(7, 11), None, "full", Window(12, 16)),
     ]
     assert len(changes(cup("eeeeehhe"), minimum=1)) == 2
-    with refused(field="states"):
+    with refused("states"):
         events(cup("eeeee"))
 
 
@@ -939,7 +945,7 @@ def test_every_stable_run_of_a_state_is_a_reference() -> None:
     states = {"empty": [(0, 4), (12, 16)], "full": [(6, 11)]}
     expected = Reference("H001", states, frames=Window(0, 19))
     assert stable_reference(cup("eeeeenffffffeeeeehhn")) == expected
-    with refused(field="minimum", value=9):
+    with refused("minimum", 9):
         stable_reference(cup("eeeeenff"), 9)
 
 

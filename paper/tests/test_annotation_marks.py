@@ -74,7 +74,7 @@ def test_marks_of_a_pass_fill_it_again(labels) -> None:
     pass_ = Pass("cup", "Anna", Window(3, 2 + len(labels)), tuple(labels), ("empty", "full"))
     blank = template("cup", range(3, 3 + len(labels)), "Anna", ("empty", "full"))
     if set(labels) == {"none"}:
-        with refused(field="labels"):
+        with refused("history cup: no frame has a label"):
             marks_of(pass_)
         return
     assert filled(blank, marks_of(pass_).states) == (pass_, 0)

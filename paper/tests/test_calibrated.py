@@ -284,38 +284,38 @@ def test_labels_that_cannot_be_used_are_refused(cups) -> None:
     one_video = [replace(r, component="kitchen") for r in references]
     whole = [replace(r, states=dict.fromkeys(r.states, ((0, 59),))) for r in references]
     narrow = generate(0, frames=60, dimension=32).vocabulary
-    for histories, labels, field, value in (
-        (scenes, [], "references", None),
-        (scenes, one_state, "states", 1),
-        (scenes, [unknown_state, *others], "state", "boiling"),
-        (scenes, [unobserved, *others], "window", Window(500, 510)),
-        (scenes[1:], references, "references", first.history_id),
-        ([*scenes, scenes[0]], references, "labelled", first.history_id),
-        (scenes, references[:2], "component", 2),
-        (scenes, one_video, "component", 1),
-        (scenes, whole, "windows", None),
-        ([scenes[0].history], references, "labelled", scenes[0].history),
-        (scenes, [first, *references], "references", first.history_id),
-        (scenes, [dict(first.states)], "references", dict(first.states)),
-        (["cup.npz"], references, "labelled", "cup.npz"),
-        ([(s.history, narrow) for s in scenes], references, "features", 24),
+    for histories, labels, fact in (
+        (scenes, [], "no labels"),
+        (scenes, one_state, "only one state"),
+        (scenes, [unknown_state, *others], "boiling"),
+        (scenes, [unobserved, *others], Window(500, 510)),
+        (scenes[1:], references, first.history_id),
+        ([*scenes, scenes[0]], references, f"{first.history_id} is given twice"),
+        (scenes, references[:2], "2 source videos"),
+        (scenes, one_video, "1 source video"),
+        (scenes, whole, "every label covers all observed frames"),
+        ([scenes[0].history], references, "<History generated-0"),
+        (scenes, [first, *references], f"{first.history_id} has two references"),
+        (scenes, [dict(first.states)], "expected a Reference"),
+        (["cup.npz"], references, "cup.npz"),
+        ([(s.history, narrow) for s in scenes], references, "24 dimensions"),
     ):
-        with refused(field=field, value=value) as caught:
+        with refused(fact) as caught:
             fit(histories, labels)
         assert len(str(caught.value)) < 600
 
 
 @pytest.mark.parametrize(
-    ("option", "value", "field", "offending"),
+    ("option", "value", "fact"),
     [
-        ("features", ("colour",), "feature", "colour"),
-        ("rule", "best", "rule", "best"),
-        ("features", ("dual", "dual"), "features", ("dual", "dual")),
-        ("ridge", 0.0, "ridge", 0.0),
+        ("features", ("colour",), "colour"),
+        ("rule", "best", "best"),
+        ("features", ("dual", "dual"), "features"),
+        ("ridge", 0.0, 0.0),
     ],
 )
-def test_settings_that_are_not_known_are_refused(cups, option, value, field, offending) -> None:
-    with refused(field=field, value=offending):
+def test_settings_that_are_not_known_are_refused(cups, option, value, fact) -> None:
+    with refused(fact):
         fit(*cups, **{option: value})
 
 
@@ -324,14 +324,14 @@ def test_encoders_are_not_mixed(cups, model) -> None:
     history = replace(scenes[0].history, encoder="another")
     words = replace(scenes[0].vocabulary, encoder="another")
     pairs = [(history, words), *((scene.history, scene.vocabulary) for scene in scenes[1:])]
-    with refused(field="encoder", value={"another", "generated"}):
+    with refused("encoder"):
         fit(pairs, references)
-    with refused(field="encoder", value="another"):
+    with refused("encoder", "another"):
         locate(history, words, readout=model)
 
 
 def test_a_model_has_its_own_coordinates(cups, model) -> None:
-    with refused(field="coordinates", value="dual"):
+    with refused("coordinates", "dual"):
         locate(cups[0][0].history, cups[0][0].vocabulary, readout=model, coordinates="dual")
 
 
@@ -360,9 +360,8 @@ def test_a_file_that_is_no_model_is_refused(model, tmp_path, key, value, named) 
     path = model.write(tmp_path / "cups.model.json")
     document = json.loads(path.read_text()) | {key: value}
     path.write_text(json.dumps(document))
-    with refused(file=path) as caught:
+    with refused(path, named):
         Calibrated.read(path)
-    assert named in str(caught.value)
 
 
 def test_a_file_with_nan_is_refused(model, tmp_path) -> None:

@@ -82,15 +82,15 @@ def test_pairs_are_those_of_plain_loops(rows) -> None:
 
 
 @pytest.mark.parametrize(
-    ("call", "field", "value"),
+    ("call", "fact"),
     [
-        (lambda: paraphrase_pairs([[0, 1], [2, 3]], ["a"]), "groups", 1),
-        (lambda: paraphrase_pairs([[0, 1], [2, 3]], ["a", "b"]), "groups", None),
-        (lambda: paraphrase_pairs(np.zeros((0, 2), int), []), "groups", None),
-        (lambda: paraphrase_pairs([[0, 1], [3, 2]], ["a", "a"]), "retrieved windows", 1),
-        (lambda: paraphrase_pairs([0, 1], ["a", "a"]), "retrieved windows", (2,)),
+        (lambda: paraphrase_pairs([[0, 1], [2, 3]], ["a"]), "windows but 1"),
+        (lambda: paraphrase_pairs([[0, 1], [2, 3]], ["a", "b"]), "no state has two descriptions"),
+        (lambda: paraphrase_pairs(np.zeros((0, 2), int), []), "no state has two descriptions"),
+        (lambda: paraphrase_pairs([[0, 1], [3, 2]], ["a", "a"]), "row 1"),
+        (lambda: paraphrase_pairs([0, 1], ["a", "a"]), (2,)),
     ],
 )
-def test_bad_input_is_refused(call, field, value) -> None:
-    with refused(field=field, value=value):
+def test_bad_input_is_refused(call, fact) -> None:
+    with refused(fact):
         call()

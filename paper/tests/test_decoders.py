@@ -308,13 +308,13 @@ def test_what_cannot_be_learned_from_is_refused() -> None:
     with pytest.raises(InputError, match="only one state"):
         Training(Settings("qd"), [replace(entry, references=references)])
     other = {**entry.references, "broken": (Window(0, 1),)}
-    with refused(field="references", value="broken"):
+    with refused("broken"):
         Training(Settings("qd"), [replace(entry, references=other)])
     with pytest.raises(InputError, match="crosses a gap"):
         Training(Settings("qd"), [entry])
-    with refused(field="decoder", value="detr"):
+    with refused("decoder", "detr"):
         Training(Settings("detr", clip=True), [entry])
-    with refused(field="seeds", value=()):
+    with refused("seeds", ()):
         Settings("qd", seeds=())
 
 
@@ -326,7 +326,7 @@ def test_a_loss_that_is_no_number_stops_the_training_and_says_where(tmp_path) ->
 
 
 def test_checkpoints_that_do_not_fit_are_refused(tmp_path) -> None:
-    with refused(MissingData, file=tmp_path):
+    with refused(tmp_path, kind=MissingData):
         Decoder.read(tmp_path)
     training = begun("moment")
     save(training, tmp_path / "model")
@@ -335,37 +335,37 @@ def test_checkpoints_that_do_not_fit_are_refused(tmp_path) -> None:
     features = entry.history.features
     strange = History(features, entry.history.frames, "strange", "another")
     words = replace(entry.vocabulary, encoder="another")
-    with refused(file=tmp_path / "model", field="encoder", value="another"):
+    with refused(tmp_path / "model", "encoder", "another"):
         locate(strange, words, readout=readout)
-    with refused(file=tmp_path / "model", field="seed", value=5):
+    with refused(tmp_path / "model", 5):
         Decoder.read(tmp_path / "model", seed=5)
-    with refused(file=tmp_path / "model", field="settings"):
+    with refused(tmp_path / "model", "settings"):
         resume(begun("moment", epochs=3), tmp_path / "model")
     path = tmp_path / "model" / "settings.json"
     about = json.loads(path.read_text())
     path.write_text(json.dumps({**about, "version": 2}))
-    with refused(file=path, field="version", value=2):
+    with refused(path, "version", 2):
         Decoder.read(tmp_path / "model")
     path.write_text("{}")
-    with refused(file=path, field="format"):
+    with refused(path, "does not contain the settings of a decoder"):
         Decoder.read(tmp_path / "model")
     settings = about["settings"]
     changes = [
-        ("dimension", {"dimension": -6}),
-        ("dimension", {"dimension": 10**12}),
-        ("losses", {"losses": 3}),
+        ("dimension -6", {"dimension": -6}),
+        (f"dimension {10**12}", {"dimension": 10**12}),
+        ("losses 3", {"losses": 3}),
         ("settings.decoder", {"settings": {**settings, "decoder": ["moment"]}}),
         ("settings.seeds[0]", {"settings": {**settings, "seeds": [[3]]}}),
-        ("settings.seeds", {"settings": {**settings, "seeds": []}}),
+        ("settings: seeds ()", {"settings": {**settings, "seeds": []}}),
     ]
-    for field, change in changes:
+    for fact, change in changes:
         path.write_text(json.dumps(about | change))
-        with refused(file=path, field=field):
+        with refused(path, fact):
             Decoder.read(tmp_path / "model")
     path.write_text(json.dumps(about))
     weights = tmp_path / "model" / "weights.safetensors"
     weights.write_bytes(weights.read_bytes()[:1000])
-    with refused(file=weights):
+    with refused(weights):
         Decoder.read(tmp_path / "model")
 
 

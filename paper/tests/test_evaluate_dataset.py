@@ -111,12 +111,12 @@ def test_where_chooses_clips_and_one_component_gives_means_alone(two_cups, tmp_p
     assert result.ingested.added == ("3_use_cup_1",)
     (alone,) = result.by("object").values()
     assert alone.methods == result.evaluation.methods
-    with refused(field="name", value="split"):
+    with refused("name", "split"):
         result.by("split")
     assert result.evaluation.comparisons == {}
     assert result.evaluation.methods["published"]["r1_03"].low is None
     for where, field in (({"split": "val"}, "name"), ({"id": "x"}, "where")):
-        with refused(field=field):
+        with refused(field):
             evaluate_dataset(two_cups, tmp_path / "other", encoder="mini", where=where)
     assert not (tmp_path / "other").exists()
 

@@ -160,39 +160,36 @@ def test_the_best_outside_is_that_of_plain_loops(scored, barred) -> None:
 
 
 @pytest.mark.parametrize(
-    ("call", "field", "value"),
+    ("call", "fact"),
     [
         (
             lambda: identity_correct([1.0], [0.0]),
-            "others",
             (1,),
         ),
         (
             lambda: identity_correct([1.0], []),
-            "others",
             (0,),
         ),
         (
             lambda: identity_correct([1.0], [[0.0], [0.0]]),
-            "others",
             (2, 1),
         ),
-        (lambda: identity_correct([[1.0], [1.0]], [[0.0], [0.0]]), "others", (2, 1)),
-        (lambda: identity_correct(1.0, [[0.0]]), "others", (1, 1)),
-        (lambda: identity_correct([np.nan], [[0.0]]), "target", None),
-        (lambda: identity_correct([1.0], [[np.nan]]), "others", None),
-        (lambda: best_margin([[0, 9]], [1.0, 2.0], OWN, SIBLINGS), "scores", (2,)),
-        (lambda: best_margin([[0, 9]], [np.nan], OWN, SIBLINGS), "scores", (1,)),
-        (lambda: best_margin([[9, 0]], [1.0], OWN, SIBLINGS), "candidates", 0),
-        (lambda: best_margin([[0, 9]], [1.0], NO_WINDOWS, SIBLINGS), "references", None),
-        (lambda: best_margin([[0, 9]], [1.0], [], SIBLINGS), "references", (0,)),
-        (lambda: best_margin([[0, 9]], [1.0], OWN, [20, 29]), "sibling references", (2,)),
-        (lambda: best_margin([[0, 9]], [1.0], OWN, NO_WINDOWS), "sibling_references", None),
-        (lambda: best_outside([[0, 9]], [1.0, 2.0], []), "scores", (2,)),
-        (lambda: best_outside([[0, 9]], [np.nan], [Window(0, 1)]), "scores", (1,)),
-        (lambda: best_outside([0, 9], [1.0], []), "candidates", (2,)),
+        (lambda: identity_correct([[1.0], [1.0]], [[0.0], [0.0]]), (2, 1)),
+        (lambda: identity_correct(1.0, [[0.0]]), (1, 1)),
+        (lambda: identity_correct([np.nan], [[0.0]]), "target"),
+        (lambda: identity_correct([1.0], [[np.nan]]), "a score of the target or of another track"),
+        (lambda: best_margin([[0, 9]], [1.0, 2.0], OWN, SIBLINGS), (2,)),
+        (lambda: best_margin([[0, 9]], [np.nan], OWN, SIBLINGS), (1,)),
+        (lambda: best_margin([[9, 0]], [1.0], OWN, SIBLINGS), "row 0"),
+        (lambda: best_margin([[0, 9]], [1.0], NO_WINDOWS, SIBLINGS), "a margin needs a reference"),
+        (lambda: best_margin([[0, 9]], [1.0], [], SIBLINGS), (0,)),
+        (lambda: best_margin([[0, 9]], [1.0], OWN, [20, 29]), (2,)),
+        (lambda: best_margin([[0, 9]], [1.0], OWN, NO_WINDOWS), "a margin needs a reference"),
+        (lambda: best_outside([[0, 9]], [1.0, 2.0], []), (2,)),
+        (lambda: best_outside([[0, 9]], [np.nan], [Window(0, 1)]), (1,)),
+        (lambda: best_outside([0, 9], [1.0], []), (2,)),
     ],
 )
-def test_bad_input_is_refused(call, field, value) -> None:
-    with refused(field=field, value=value):
+def test_bad_input_is_refused(call, fact) -> None:
+    with refused(fact):
         call()

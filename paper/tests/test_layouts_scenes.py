@@ -81,7 +81,7 @@ def test_nerfies_with_ids_that_have_no_metadata_is_refused(tmp_path) -> None:
     sentences = problems(tmp_path)
     assert [sentence.split(": ")[1] for sentence in sentences] == ['"a2"', '"a3"']
     document(tmp_path / "dataset.json", {"count": 5, "ids": ["a1"]})
-    with refused(file=tmp_path / "dataset.json", field="count", value=5):
+    with refused(tmp_path / "dataset.json", "count", 5):
         open_dataset(tmp_path)
 
 
@@ -119,7 +119,7 @@ def test_neu3d_with_other_poses_is_refused(tmp_path) -> None:
     with pytest.raises(InputError, match="holds pickled objects, which are never loaded"):
         open_dataset(tmp_path)
     np.save(tmp_path / "poses_bounds.npy", np.zeros((1, 12)))
-    with refused(file=tmp_path / "poses_bounds.npy"):
+    with refused(tmp_path / "poses_bounds.npy"):
         open_dataset(tmp_path)
 
 

@@ -219,7 +219,7 @@ def test_howtochange_beyond_the_file_is_refused(tmp_path) -> None:
 
 def test_howtochange_without_its_columns_is_refused(tmp_path) -> None:
     text(tmp_path / "howtochange_eval.csv", "video_name,osc\na,b\n")
-    with refused(file=tmp_path / "howtochange_eval.csv", field="video_id"):
+    with refused(tmp_path / "howtochange_eval.csv", "video_id"):
         open_dataset(tmp_path)
 
 

@@ -137,11 +137,11 @@ def test_an_answer_without_a_description_is_that_of_all() -> None:
 @pytest.mark.parametrize("suffix", SUFFIXES)
 def test_answers_need_times_and_windows_of_their_history(suffix, tmp_path) -> None:
     path = tmp_path / f"found{suffix}"
-    with refused(file=path, field="histories"):
+    with refused(path, 'timeline of "cup" has no times'):
         write_answers(path, timeline())
     with pytest.raises(InputError, match="does not observe both ends"):
         write_answers(path, of(Interval("a", 4, 7, 1.0), a=["a"]), cup())
-    with refused(file=tmp_path / "found.json", field="path"):
+    with refused(tmp_path / "found.json", "the file ending names no benchmark"):
         write_answers(tmp_path / "found.json", timeline(), cup())
     assert not list(tmp_path.iterdir())
     partly = Timeline.of(timeline()["empty"], STATES, history_id="cup")
@@ -203,22 +203,22 @@ def activity(*segment: object) -> str:
 
 
 @pytest.mark.parametrize(
-    ("name", "text", "error"),
+    ("name", "text", "facts"),
     [
-        (".activitynet.json", activity(0, 1e999), {"line": 1, "value": "Infinity"}),
-        (".activitynet.json", activity(0, "x"), {"field": "time", "value": "x"}),
-        (".activitynet.json", activity(0), {"field": "segment"}),
-        (".activitynet.json", '{"results": {}}', {"field": "results"}),
-        (".activitynet.json", "[]", {"field": "database"}),
-        (".qvhighlights.jsonl", '{"pred_relevant_windows": 3}', {"field": "pred_relevant_windows"}),
-        (".qvhighlights.jsonl", '{"qid": 3, "query": "a"}', {"field": "query"}),
-        ("gt.json", '{"results": {}}', {"field": "results"}),
-        ("truth.json", "[7]", {"field": "path"}),
-        ("truth.csv", "history,state,start,end\n", {"field": "path"}),
+        (".activitynet.json", activity(0, 1e999), ("line 1", "Infinity")),
+        (".activitynet.json", activity(0, "x"), ("time", "x")),
+        (".activitynet.json", activity(0), ("segment",)),
+        (".activitynet.json", '{"results": {}}', ("results",)),
+        (".activitynet.json", "[]", ("database",)),
+        (".qvhighlights.jsonl", '{"pred_relevant_windows": 3}', ("pred_relevant_windows",)),
+        (".qvhighlights.jsonl", '{"qid": 3, "query": "a"}', ("query",)),
+        ("gt.json", '{"results": {}}', ("results",)),
+        ("truth.json", "[7]", ("is no file of QVHighlights or ActivityNet",)),
+        ("truth.csv", "history,state,start,end\n", ("is no file of QVHighlights or ActivityNet",)),
     ],
 )
-def test_what_holds_no_references_of_a_benchmark_is_refused(name, text, error, tmp_path) -> None:
+def test_what_holds_no_references_of_a_benchmark_is_refused(name, text, facts, tmp_path) -> None:
     path: Path = tmp_path / name
     path.write_text(text)
-    with refused(file=path, **error):
+    with refused(path, *facts):
         read_moments(path, times=CLOCK)

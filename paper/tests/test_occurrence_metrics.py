@@ -116,17 +116,17 @@ def test_the_references_themselves_are_found_whole(case) -> None:
 
 
 @pytest.mark.parametrize(
-    ("call", "field", "value"),
+    ("call", "fact"),
     [
-        (lambda: recurrence([[0, 1]], [1.0], []), "references", None),
-        (lambda: match([[0, 1]], [1.0, 2.0], [[0, 1]], 0.5), "scores", (2,)),
-        (lambda: match([], [1.0], [[0, 1]], 0.5), "scores", (1,)),
-        (lambda: match([[0, 1]] * 2, [1.0, np.nan], [[0, 1]], 0.5), "scores", 1),
-        (lambda: match([[3, 1]], [1.0], [[0, 1]], 0.5), "retrieved windows", 0),
-        (lambda: match([[0, 1]], [1.0], [[0, 1]], 0.0), "threshold", 0.0),
-        (lambda: match([[0, 1]], [1.0], [[0, 1]], 1.5), "threshold", 1.5),
+        (lambda: recurrence([[0, 1]], [1.0], []), "no reference window, so there is nothing"),
+        (lambda: match([[0, 1]], [1.0, 2.0], [[0, 1]], 0.5), (2,)),
+        (lambda: match([], [1.0], [[0, 1]], 0.5), (1,)),
+        (lambda: match([[0, 1]] * 2, [1.0, np.nan], [[0, 1]], 0.5), "score 1"),
+        (lambda: match([[3, 1]], [1.0], [[0, 1]], 0.5), "row 0"),
+        (lambda: match([[0, 1]], [1.0], [[0, 1]], 0.0), 0.0),
+        (lambda: match([[0, 1]], [1.0], [[0, 1]], 1.5), 1.5),
     ],
 )
-def test_bad_input_is_refused(call, field, value) -> None:
-    with refused(field=field, value=value):
+def test_bad_input_is_refused(call, fact) -> None:
+    with refused(fact):
         call()

@@ -113,9 +113,9 @@ def test_a_named_frame_and_a_change_hold():
 def test_what_was_named_against_the_order_is_refused():
     sample = scene()
     for named in ({"empty": 80, "filled": 5}, {None: 40}):
-        with refused(field="order"):
+        with refused("order"):
             locate(sample.history, sample.vocabulary.with_examples(named), readout="ordered")
-    with refused(field="order"):
+    with refused("order"):
         changes = sample.vocabulary.with_examples(changes=[10, 20, 30])
         locate(sample.history, changes, readout="ordered")
 
@@ -138,19 +138,19 @@ def test_an_answer_says_what_the_order_alone_would_give():
 @pytest.mark.parametrize("readout", [Ordered, EqualParts])
 def test_orders_that_are_none_are_refused(readout):
     for order in (("empty",), ("empty", "empty")):
-        with refused(field="order"):
+        with refused("order"):
             readout(order=order)
     sample = scene()
-    with refused(field="state in the order", value="ful"):
+    with refused("state in the order", "ful"):
         locate(sample.history, sample.vocabulary, readout=readout(order=("empty", "ful")))
     short = History(sample.history.features[:2])
-    with refused(field="order", value=2):
+    with refused("order", 2):
         locate(short, sample.vocabulary, readout=readout())
 
 
 @pytest.mark.parametrize("setting", [{"change": -1}, {"place": float("nan")}, {"pooling": 0.5}])
 def test_settings_out_of_range_are_refused(setting):
-    with refused(field=next(iter(setting))):
+    with refused(next(iter(setting))):
         Ordered(**setting)
 
 

@@ -42,28 +42,24 @@ def test_the_oracle_takes_the_best_reference_of_each_list() -> None:
 
 
 @pytest.mark.parametrize(
-    ("call", "field", "value"),
+    ("call", "fact"),
     [
-        (lambda: paired_tiou([[0, 1]], [[0, 1], [2, 3]]), "second", 2),
-        (lambda: paired_tiou([[0, 1], [2, 3]], [[0, 1]]), "second", 1),
-        (lambda: paired_tiou([[1, 0]], [[0, 1]]), "first windows", 0),
-        (lambda: paired_tiou([[0, 1]], [[1, 0]]), "second windows", 0),
-        (lambda: paired_tiou([0, 1], [[0, 1]]), "first windows", (2,)),
-        (lambda: oracle_tiou(NO_WINDOWS, [[[0, 1]]]), "windows", None),
-        (lambda: oracle_tiou([], [[[0, 1]]]), "candidates", (0,)),
-        (lambda: oracle_tiou([[1, 0]], [[[0, 1]]]), "candidates", 0),
-        (
-            lambda: oracle_tiou([[0, 1]], [[[0, 1]], NO_WINDOWS]),
-            "references",
-            None,
-        ),
-        (lambda: oracle_tiou([[0, 1]], [[[0, 1]], []]), "reference windows", (0,)),
-        (lambda: oracle_tiou([[0, 1]], [[0, 1]]), "reference windows", (2,)),
-        (lambda: oracle_tiou([[0, 1]], [[[1, 0]]]), "reference windows", 0),
+        (lambda: paired_tiou([[0, 1]], [[0, 1], [2, 3]]), "paired with 2"),
+        (lambda: paired_tiou([[0, 1], [2, 3]], [[0, 1]]), "paired with 1"),
+        (lambda: paired_tiou([[1, 0]], [[0, 1]]), "row 0"),
+        (lambda: paired_tiou([[0, 1]], [[1, 0]]), "row 0"),
+        (lambda: paired_tiou([0, 1], [[0, 1]]), (2,)),
+        (lambda: oracle_tiou(NO_WINDOWS, [[[0, 1]]]), "the best overlap needs candidates"),
+        (lambda: oracle_tiou([], [[[0, 1]]]), (0,)),
+        (lambda: oracle_tiou([[1, 0]], [[[0, 1]]]), "row 0"),
+        (lambda: oracle_tiou([[0, 1]], [[[0, 1]], NO_WINDOWS]), "the best overlap"),
+        (lambda: oracle_tiou([[0, 1]], [[[0, 1]], []]), (0,)),
+        (lambda: oracle_tiou([[0, 1]], [[0, 1]]), (2,)),
+        (lambda: oracle_tiou([[0, 1]], [[[1, 0]]]), "row 0"),
     ],
 )
-def test_bad_windows_are_refused(call, field, value) -> None:
-    with refused(field=field, value=value):
+def test_bad_windows_are_refused(call, fact) -> None:
+    with refused(fact):
         call()
 
 

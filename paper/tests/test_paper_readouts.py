@@ -171,13 +171,13 @@ def test_a_state_level_readout_gives_all_descriptions_one_interval_and_says_so()
 def test_states_that_do_not_fit_side_by_side_are_refused() -> None:
     history = History(np.eye(3)[:2])
     v = Vocabulary({"a": "x", "b": "y", "c": "z"}, np.eye(3))
-    with refused(field="durations"):
+    with refused("durations"):
         locate(history, v, readout="non-overlap")
 
 
 def test_too_many_states_for_the_exact_solver_are_refused() -> None:
     v = Vocabulary({f"s{k}": f"t{k}" for k in range(13)}, np.eye(13))
-    with refused(field="states", value=13):
+    with refused("states", 13):
         locate(History(np.eye(13)), v, readout="non-overlap")
 
 
@@ -215,7 +215,7 @@ def test_the_earliest_of_equal_peaks_wins() -> None:
 
 
 def test_a_peak_ratio_outside_its_range_is_refused() -> None:
-    with refused(field="ratio", value=1.5):
+    with refused("ratio", 1.5):
         Peak(ratio=1.5)
 
 
@@ -248,7 +248,7 @@ def test_an_ablation_refuses_what_would_take_minutes_or_gigabytes(readout, monke
     history, v = make(0)
     locate(history, v, readout=readout)
     monkeypatch.setattr(readouts, "MAX_SCORES", len(history))
-    with refused(InputError, field="readout", value=readout):
+    with refused(readout, kind=InputError):
         locate(history, v, readout=readout)
 
 

@@ -75,7 +75,7 @@ def test_another_seed_draws_another_roster() -> None:
     ],
 )
 def test_a_bad_list_is_refused(sequences) -> None:
-    with refused(field="sequence", value=sequences[0]):
+    with refused("sequence"):
         roster(sequences, count=1)
 
 
@@ -83,7 +83,7 @@ def test_a_bad_list_is_refused(sequences) -> None:
     ("sequences", "count"), [(["1_cut_apple", "2_cut_apple"], 2), (["1_cut_apple"], 0), ([], 100)]
 )
 def test_more_sequences_than_pairs_cannot_be_drawn(sequences, count) -> None:
-    with refused(field="count", value=count):
+    with refused(count):
         roster(sequences, count=count)
 
 
@@ -200,9 +200,9 @@ def test_a_damaged_cohort_file_is_refused(tmp_path, text, message) -> None:
 
 
 def test_files_that_are_not_there_are_named(tmp_path) -> None:
-    with refused(MissingData, file=tmp_path / "data/protocol/vost/train.txt"):
+    with refused(tmp_path / "data/protocol/vost/train.txt", kind=MissingData):
         read_splits(tmp_path)
-    with refused(MissingData, file=tmp_path / "data/reference/vost_cohort.json"):
+    with refused(tmp_path / "data/reference/vost_cohort.json", kind=MissingData):
         read_cohort(tmp_path)
 
 
@@ -211,10 +211,10 @@ def test_a_damaged_split_is_refused_with_its_name(tmp_path) -> None:
     folder.mkdir(parents=True)
     (folder / "train.txt").write_text("1_cut_apple\n\n2_cut_apple", encoding="utf-8")
     (folder / "validation.txt").write_text("3_cut\n", encoding="utf-8")
-    with refused(file=folder / "validation.txt", field="sequence", value="3_cut"):
+    with refused(folder / "validation.txt", "sequence", "3_cut"):
         read_splits(tmp_path)
     (folder / "validation.txt").write_bytes(b"\xff\xfe")
-    with refused(file=folder / "validation.txt", field=None):
+    with refused(folder / "validation.txt", "cannot be read"):
         read_splits(tmp_path)
     (folder / "validation.txt").write_text("3_cut_box\n", encoding="utf-8")
     assert read_splits(tmp_path) == {

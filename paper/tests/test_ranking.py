@@ -195,24 +195,26 @@ def test_measures_are_those_of_plain_loops(case) -> None:
 
 
 @pytest.mark.parametrize(
-    ("call", "field", "value"),
+    ("call", "fact"),
     [
-        (lambda: rank_candidates([[0, 1]], [1.0], [REFERENCE]), "scores", (1,)),
-        (lambda: rank_candidates([[0, 1]], [[1.0]], [REFERENCE] * 2), "scores", (1, 1)),
-        (lambda: rank_candidates([[0, 1]] * 3, [[2, 1]], [REFERENCE]), "scores", (1, 2)),
-        (lambda: rank_candidates([[0, 1]], [[2, 1]], [REFERENCE]), "scores", (1, 2)),
-        (lambda: rank_candidates([[0, 1]], [[np.nan]], [REFERENCE]), "scores", (1, 1)),
-        (lambda: rank_candidates(np.zeros((0, 2), int), [[]], [REFERENCE]), "windows", (1, 0)),
-        (lambda: rank_candidates([[5, 1]], [[1.0]], [REFERENCE]), "candidates", 0),
-        (lambda: rank_candidates([[0, 1]], [[1.0]], [[0, 9]]), "reference windows", (2,)),
-        (lambda: rank_candidates([[0, 1]], [[1.0]], [[]]), "reference windows", (0,)),
+        (lambda: rank_candidates([[0, 1]], [1.0], [REFERENCE]), (1,)),
+        (lambda: rank_candidates([[0, 1]], [[1.0]], [REFERENCE] * 2), (1, 1)),
+        (lambda: rank_candidates([[0, 1]] * 3, [[2, 1]], [REFERENCE]), (1, 2)),
+        (lambda: rank_candidates([[0, 1]], [[2, 1]], [REFERENCE]), (1, 2)),
+        (lambda: rank_candidates([[0, 1]], [[np.nan]], [REFERENCE]), "there are no candidates"),
+        (
+            lambda: rank_candidates(np.zeros((0, 2), int), [[]], [REFERENCE]),
+            "there are no candidates to rank",
+        ),
+        (lambda: rank_candidates([[5, 1]], [[1.0]], [REFERENCE]), "row 0"),
+        (lambda: rank_candidates([[0, 1]], [[1.0]], [[0, 9]]), (2,)),
+        (lambda: rank_candidates([[0, 1]], [[1.0]], [[]]), (0,)),
         (
             lambda: rank_candidates([[0, 1]], [[1.0]], [np.zeros((0, 2), int)]),
             "references",
-            None,
         ),
     ],
 )
-def test_bad_input_is_refused(call, field, value) -> None:
-    with refused(field=field, value=value):
+def test_bad_input_is_refused(call, fact) -> None:
+    with refused(fact):
         call()

@@ -158,13 +158,13 @@ def test_the_ensemble_is_the_normalised_mean_of_its_variants(release):
 
 @pytest.mark.release
 def test_unknown_prompts_get_the_nearest_suggested(release):
-    with refused(field="templates", value="foto"):
+    with refused("templates", "foto"):
         release.vost[0].prompted("foto")
 
 
 @pytest.mark.release
 def test_only_vost_has_prompt_variants(release):
-    with refused(field="templates", value="raw"):
+    with refused("S01: the release has prompt variants"):
         release.seven["S01"].prompted("raw")
 
 
@@ -172,7 +172,7 @@ def test_only_vost_has_prompt_variants(release):
 def test_entries_are_found_by_number_slice_and_id(release):
     assert release.vost[0] is release.vost["H001"]
     assert [entry.id for entry in release.vost[76:]] == ["H077", "H078"]
-    with refused(NoSuchHistory, field="history", value="S08"):
+    with refused("history", "S08", kind=NoSuchHistory):
         release.seven["S08"]
 
 
@@ -204,7 +204,7 @@ def test_a_release_is_read_with_its_states_in_the_order_of_the_manifest(fake):
 def test_a_path_that_leaves_the_folder_is_refused(fake, key, outside):
     np.savez(fake.folder.parent / "secret.npz", **fake.files["visual"])
     fake.row[key] = outside
-    with refused(file=fake.folder, value=outside):
+    with refused(fake.folder, outside):
         _ = fake.load().vost
 
 
@@ -213,7 +213,7 @@ def test_a_link_that_leaves_the_folder_is_refused(fake):
     outside = fake.folder.parent / "visual.npz"
     (fake.folder / "data" / "visual.npz").rename(outside)
     (fake.folder / "data" / "visual.npz").symlink_to(outside)
-    with refused(file=fake.folder, value="data/visual.npz"):
+    with refused(fake.folder, "data/visual.npz"):
         _ = release.vost
 
 
@@ -221,7 +221,7 @@ def test_a_link_that_leaves_the_folder_is_refused(fake):
 def test_features_that_are_no_numbers_are_refused(fake, dtype):
     rows = fake.files["visual"]["visual_features"]
     fake.files["visual"]["visual_features"] = rows.astype(dtype)
-    with refused(file=fake.folder / "data" / "visual.npz", field="visual_features"):
+    with refused(fake.folder / "data" / "visual.npz", "visual_features"):
         _ = fake.load().vost
 
 
@@ -231,7 +231,7 @@ def test_features_that_are_no_numbers_are_refused(fake, dtype):
 @pytest.mark.parametrize("factor", [1.01, 0.5, np.nan])
 def test_a_row_that_is_not_of_unit_length_is_refused(fake, file, key, factor):
     fake.files[file][key][1] *= factor
-    with refused(file=fake.folder / "data" / f"{file}.npz", field=key):
+    with refused(fake.folder / "data" / f"{file}.npz", key):
         _ = fake.load().vost
 
 
@@ -239,19 +239,21 @@ def test_a_signalling_nan_is_refused_without_a_warning(fake):
     rows = fake.files["text"]["text_features"].astype(np.float64)
     rows.view(np.uint64)[1, 0] = 0x7FF0000000000001
     fake.files["text"]["text_features"] = rows
-    with refused(file=fake.folder / "data" / "text.npz", field="text_features"):
+    with refused(fake.folder / "data" / "text.npz", "text_features"):
         _ = fake.load().vost
 
 
 def test_prompt_variants_are_checked_when_they_are_asked_for(fake):
     prompts = fake.files["prompts"]
     prompts["text_features"] = prompts["text_features"] * 2
-    with refused(file=fake.folder / "data" / "prompts.npz", field="text_features"):
+    with refused(fake.folder / "data" / "prompts.npz", "text_features"):
         fake.load().vost[0].prompted("raw")
-    with refused(field="templates", value="photo"):
+    with refused("templates", "photo"):
         fake.load().vost[0].prompted("photo")
     prompts["state_texts"] = np.array(["full cup", "empty cup"])
-    with refused(file=fake.folder / "data" / "prompts.npz", field="state_texts"):
+    with refused(
+        fake.folder / "data" / "prompts.npz", "descriptions differ from those of the ensemble"
+    ):
         fake.load().vost[0].prompted("raw")
 
 
@@ -273,38 +275,37 @@ def test_a_damaged_file_is_refused(fake, file, key, value, message):
 
 def test_a_missing_array_is_named(fake):
     del fake.files["visual"]["frame_indices"]
-    with refused(file=fake.folder / "data" / "visual.npz", field="frame_indices"):
+    with refused(fake.folder / "data" / "visual.npz", "frame_indices"):
         _ = fake.load().vost
 
 
 def test_an_incomplete_entry_is_refused(fake):
     del fake.row["siglip2_text"]
-    with refused(file=fake.folder) as caught:
+    with refused(fake.folder, "siglip2_text"):
         _ = fake.load().vost
-    assert "siglip2_text" in str(caught.value)
 
 
 def test_intervals_of_another_convention_are_refused(fake):
     fake.document["interval_convention"] = "half_open"
-    with refused(field="interval_convention", value="half_open"):
+    with refused("half_open"):
         _ = fake.load().vost
 
 
 def test_a_manifest_without_histories_is_refused(fake):
     del fake.document["histories"]
-    with refused(file=fake.folder / "data" / "benchmark.json", field="histories"):
+    with refused(fake.folder / "data" / "benchmark.json", "histories"):
         _ = fake.load().vost
 
 
 def test_a_manifest_that_is_no_json_is_refused(fake):
     release = fake.load()
     (fake.folder / "data" / "benchmark.json").write_text("{")
-    with refused(file=fake.folder / "data" / "benchmark.json"):
+    with refused(fake.folder / "data" / "benchmark.json"):
         _ = release.vost
 
 
 def test_a_group_that_is_not_there_is_missing_data(fake):
-    with refused(MissingData, file=fake.folder / "data" / "seven_history" / "manifest.json"):
+    with refused(fake.folder / "data" / "seven_history" / "manifest.json", kind=MissingData):
         _ = fake.load().seven
 
 
@@ -312,16 +313,15 @@ def test_a_group_that_is_not_there_is_missing_data(fake):
 
 
 def test_a_folder_without_the_release_names_the_remedy(tmp_path):
-    with refused(MissingData, file=tmp_path) as caught:
+    with refused(tmp_path, "dejacue data fetch", kind=MissingData):
         load_release(tmp_path)
-    assert "dejacue data fetch" in caught.value.remedy
 
 
 def test_without_a_path_the_cache_is_where_it_is_looked_for(tmp_path, monkeypatch):
     monkeypatch.delenv("DEJACUE_DATA", raising=False)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     assert default_folder() == tmp_path / "dejacue" / "release"
-    with refused(MissingData, file=default_folder()):
+    with refused(default_folder(), kind=MissingData):
         load_release()
     FakeRelease(default_folder()).load()
     assert load_release().folder == default_folder().resolve()
@@ -337,14 +337,14 @@ def test_without_a_connection_fetching_names_the_remedy(tmp_path, monkeypatch, e
     monkeypatch.setattr(huggingface_hub, "snapshot_download", offline)
     with pytest.raises(MissingData, match="no connection") as caught:
         fetch_release(tmp_path / "target")
-    assert REPOSITORY in caught.value.remedy
-    assert str(tmp_path / "target") in caught.value.remedy
+    assert REPOSITORY in str(caught.value)
+    assert str(tmp_path / "target") in str(caught.value)
     assert len(str(caught.value).splitlines()) == 1
 
 
 def test_an_incomplete_download_is_not_taken_for_the_release(tmp_path, monkeypatch):
     monkeypatch.setattr(huggingface_hub, "snapshot_download", lambda *_, **__: str(tmp_path))
-    with refused(MissingData, file=tmp_path):
+    with refused(tmp_path, kind=MissingData):
         fetch_release(tmp_path)
 
 
@@ -364,5 +364,5 @@ def test_fetching_asks_for_the_dataset_and_says_where_it_is(tmp_path, monkeypatc
 def test_a_manifest_that_is_nested_too_deep_is_one_sentence(tmp_path) -> None:
     (tmp_path / "data").mkdir()
     (tmp_path / "data" / "benchmark.json").write_text("[" * 200_000)
-    with refused(file=tmp_path / "data" / "benchmark.json"):
+    with refused(tmp_path / "data" / "benchmark.json"):
         load_release(tmp_path).vost  # noqa: B018

@@ -200,7 +200,7 @@ def test_a_scene_written_as_video_has_its_frames_and_its_rate(tmp_path):
 
 def test_a_folder_with_something_in_it_is_left_alone(tmp_path):
     (tmp_path / "notes.txt").write_text("mine", encoding="utf-8")
-    with refused(file=tmp_path):
+    with refused(tmp_path):
         write_scene(tmp_path, cup(3, **SMALL), video=False)
     assert [path.name for path in tmp_path.iterdir()] == ["notes.txt"]
 
@@ -235,17 +235,17 @@ def test_a_reference_names_the_scene():
     ],
 )
 def test_what_cannot_be_rendered_is_refused(argument, value):
-    with refused(field=argument.replace("_", " "), value=value):
+    with refused(argument.replace("_", " "), value):
         render(**{"seed": 0, argument: value})
 
 
 def test_more_exits_than_fit_are_refused():
-    with refused(field="exits", value=4):
+    with refused("exits", 4):
         render(0, frames=30, exits=4)
 
 
 def test_a_topology_that_the_family_does_not_have_is_refused():
-    with refused(field="topology", value="recurrent"):
+    with refused("topology", "recurrent"):
         render(0, family="toast", topology="recurrent")
 
 

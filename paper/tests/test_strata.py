@@ -77,7 +77,7 @@ def test_distinct_lengths_split_into_quarters(lengths) -> None:
     ids=str,
 )
 def test_bad_durations_are_refused(bad) -> None:
-    with refused(field="durations"):
+    with refused("durations"):
         duration_strata(bad, [1, 2])
-    with refused(field="population"):
+    with refused("strata need a single row of durations"):
         duration_strata([1, 2], bad)

@@ -38,7 +38,7 @@ def check_engine(engine: str, address: str | None) -> None:
     if engine == "ray":
         need_ray(address or os.environ.get("RAY_ADDRESS"))
     elif address is not None:
-        raise _bad_address(address, "the local engine takes no address", "name the engine ray, too")
+        raise _bad_address(address, "the local engine takes no address; name the engine ray, too")
 
 
 def need_ray(address: str | None = None) -> Any:
@@ -95,13 +95,11 @@ def _try(address: str) -> None:
 
 
 def _no_cluster(address: str, error: BaseException) -> InputError:
-    return _bad_address(address, f"no cluster answers ({first_line(error)})", _START)
+    return _bad_address(address, f"no cluster answers ({first_line(error)}); {_START}")
 
 
-def _bad_address(address: str, problem: str, remedy: str | None = None) -> InputError:
-    return InputError(
-        f'Ray address "{address}": {problem}', field="ray_address", value=address, remedy=remedy
-    )
+def _bad_address(address: str, problem: str) -> InputError:
+    return InputError(f'Ray address "{address}": {problem}')
 
 
 @contextlib.contextmanager
@@ -233,15 +231,15 @@ def _translated_errors(ray: Any) -> Iterator[None]:
             raise cause from None
         if "failed to import" in str(cause):
             raise DejaCueError(
-                "a machine of the cluster cannot import dejacue",
-                remedy=f"install dejacue[ray]=={__version__} and the same extras on all machines",
+                "a machine of the cluster cannot import dejacue; "
+                f"install dejacue[ray]=={__version__} and the same extras on all machines"
             ) from error
         problem = f"a Ray task failed ({type(cause).__name__}: {first_line(cause)})"
-        raise DejaCueError(problem, remedy="see the Ray logs for details") from error
+        raise DejaCueError(f"{problem}; see the Ray logs for details") from error
     except ray.exceptions.RayError as error:
         raise DejaCueError(
-            f"Ray lost a task ({first_line(error)})",
-            remedy="did a machine go down or run out of memory? Run the command again",
+            f"Ray lost a task ({first_line(error)}); "
+            "did a machine go down or run out of memory? Run the command again"
         ) from error
 
 
@@ -249,8 +247,6 @@ def check_version(driver: str) -> None:
     """Refuse, in a task, another version of dejacue than that of the driver."""
     if driver != __version__:
         raise InputError(
-            f"{socket.gethostname()}: runs dejacue {__version__}, but the driver runs {driver}",
-            field="version",
-            value=__version__,
-            remedy="install the same version on all machines of the cluster",
+            f"{socket.gethostname()}: runs dejacue {__version__}, but the driver runs {driver}; "
+            "install the same version on all machines of the cluster"
         )

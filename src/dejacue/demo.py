@@ -28,7 +28,7 @@ def write_demo(folder: str | os.PathLike[str], *, overwrite: bool = False) -> Pa
     check_place(folder, folder=True)
     target = resolved(folder)
     if not overwrite and target.is_dir() and any(target.iterdir()):
-        raise InputError("already exists", file=folder, remedy="remove it or choose another folder")
+        raise InputError(f"{folder}: already exists; remove it or choose another folder")
     with temporary_folder(target) as temporary, zipfile.ZipFile(ARCHIVE) as archive:
         for member in archive.infolist():
             file = archive.extract(member, temporary / "scene")

@@ -46,9 +46,8 @@ def check_installed(group: str, name: str) -> None:
     """Raise MissingExtra for a name that belongs to dejacue-paper, which is called where nothing
     else has this name."""
     if name in PAPER.get(group, ()):
-        problem = f'"{name}" is part of dejacue-paper, which is not installed'
         remedy = "pip install dejacue-paper (in a checkout: pip install ./paper)"
-        raise MissingExtra(problem, field=group, value=name, remedy=remedy)
+        raise MissingExtra(f'"{name}" is part of dejacue-paper, which is not installed; {remedy}')
 
 
 @cache
@@ -78,11 +77,8 @@ def broken(entry: importlib.metadata.EntryPoint, error: Exception) -> InputError
     """Return the error to raise where a plug-in has failed; it names the package."""
     package = entry.dist.name if entry.dist else entry.module
     return InputError(
-        f'the plug-in "{entry.name}" of the package {package} failed '
-        f"({type(error).__name__}: {first_line(error)})",
-        field=entry.group,
-        value=entry.name,
-        remedy=f"update or uninstall {package}",
+        f'the plug-in "{entry.name}" of the package {package} failed ({type(error).__name__}: '
+        f"{first_line(error)}); update or uninstall {package}"
     )
 
 

@@ -9,7 +9,7 @@ from dejacue.cli.options import sampling
 
 
 def test_a_time_of_more_than_59_seconds_after_a_colon_is_refused() -> None:
-    with refused(field="time", value="1:70", remedy="did you mean 130s?"):
+    with refused("time", "1:70", "did you mean 130s?"):
         sampling("1:70", None)
 
 
@@ -42,7 +42,7 @@ def test_a_plain_number_is_a_frame_and_colons_separate_hours_minutes_and_seconds
 
 @pytest.mark.parametrize("text", ["1:x", "4.5", "s", "1:30m", ""])
 def test_a_text_that_is_neither_frame_nor_time_is_refused(text) -> None:
-    with refused(field="start", value=text):
+    with refused("start", f'"{text}"'):
         sampling(text, None)
 
 

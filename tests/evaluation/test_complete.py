@@ -115,7 +115,7 @@ def test_a_state_that_never_occurs_can_only_be_superfluous() -> None:
 
 
 def test_a_reference_that_is_not_complete_has_no_agreement() -> None:
-    with refused(field="complete"):
+    with refused("complete"):
         timeline_scores(timeline(*RIGHT), reference(complete=False))
 
 
@@ -180,7 +180,7 @@ def test_methods_are_not_compared_where_one_source_is_complete() -> None:
 
 def test_an_occurrence_outside_the_frames_is_refused_though_another_is_the_best() -> None:
     rows = [Interval("a", 0, 4, 2.0), Interval("a", 15, 25, 1.0)]
-    with refused(field="frames", value=["m: h / a [15, 25]"]):
+    with refused("frames", "m: h / a [15, 25]"):
         evaluate({"m": Timeline.of(rows, {"a": ()}, history_id="h")}, [reference()])
 
 

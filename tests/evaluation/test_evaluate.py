@@ -75,7 +75,7 @@ def test_a_sampled_timeline_is_compared_in_frames_of_the_file() -> None:
     assert result.methods["m"]["top1_tiou"].mean == pytest.approx(9 / 10)
     outside = dataclasses.replace(interval, source_end=20)
     bounded = Reference("h2", {"a": TRUE}, frames=Window(0, 10))
-    with refused(field="frames", value=["m: h2 / a [0, 20]"]):
+    with refused("frames", "m: h2 / a [0, 20]"):
         evaluate({"m": [Timeline.of([outside], {"a": ["a 1"]}, history_id="h2")]}, [bounded])
 
 
@@ -211,10 +211,9 @@ MISMATCHES = [
 
 @pytest.mark.parametrize(("timelines", "references", "message"), MISMATCHES)
 def test_what_is_not_shared_is_named_and_refused(timelines, references, message) -> None:
-    with refused(field="only_common") as caught:
+    with refused("evaluate only what they have in common") as caught:
         evaluate({"ours": timelines}, references)
     assert re.search(message, str(caught.value))
-    assert "only what they have in common" in caught.value.remedy
 
 
 @pytest.mark.parametrize(("timelines", "references", "message"), MISMATCHES)
@@ -232,9 +231,8 @@ def test_nothing_is_left_out_of_what_agrees() -> None:
 
 def test_descriptions_of_only_one_method_are_another_vocabulary() -> None:
     fewer = [timeline_of("h1", a=[MISS], b=[MISS]), *SECOND[1:]]
-    with refused(field="only_common") as caught:
+    with refused('incomplete): h1 / a / "a 2"; correct'):
         evaluate({"ours": FIRST, "base": fewer}, REFERENCES)
-    assert [names for _, names in caught.value.value] == [['h1 / a / "a 2"']]
     result = evaluate({"ours": FIRST, "base": fewer}, REFERENCES, only_common=True)
     assert len(result.left_out) == 1
     assert result.counts["descriptions"] == 5
@@ -244,18 +242,15 @@ def test_descriptions_of_only_one_method_are_another_vocabulary() -> None:
 
 @pytest.mark.parametrize("only_common", [False, True])
 def test_a_window_outside_the_frames_is_a_mistake_and_never_left_out(only_common) -> None:
-    with refused(field="frames") as caught:
+    with refused('ours: h1 / a / "a 2" [50, 59], ours: h1 / b'):
         evaluate({"ours": FIRST}, FRAMED, only_common=only_common)
-    assert caught.value.value[0] == 'ours: h1 / a / "a 2" [50, 59]'
-    assert caught.value.value[1].startswith("ours: h1 / b")
 
 
 def test_all_names_are_kept_and_only_the_message_is_short() -> None:
     many = [timeline_of(f"x{k}", a=[HIT]) for k in range(9)]
     for count, words in ((5, "x3, x4;"), (6, "x3, x4 … and 1 more"), (9, "x4 … and 4 more")):
-        with refused(field="only_common") as caught:
+        with refused(words):
             evaluate({"ours": [*FIRST, *many[:count]]}, REFERENCES)
-        assert words in str(caught.value)
     result = evaluate({"ours": [*FIRST, *many]}, REFERENCES, only_common=True)
     assert "x8" in result.left_out[0]
     assert repr(result).startswith("<Evaluation of 3 histories, 5 states")
@@ -279,7 +274,7 @@ def test_a_history_that_one_method_lacks_is_left_out_of_all() -> None:
 
 def test_all_mismatches_stand_in_one_sentence_with_few_names_each() -> None:
     surplus = [timeline_of(f"x{n}", a=[HIT]) for n in range(8)]
-    with refused(field="only_common") as caught:
+    with refused("evaluate only") as caught:
         evaluate({"ours": [*FIRST, *surplus]}, [*REFERENCES, OTHER])
     message = str(caught.value)
     assert (
@@ -291,40 +286,37 @@ def test_all_mismatches_stand_in_one_sentence_with_few_names_each() -> None:
 
 @pytest.mark.parametrize("only_common", [False, True])
 def test_nothing_in_common_is_refused(only_common) -> None:
-    with refused(field="references") as caught:
+    with refused("ours: histories without references: h9"):
         evaluate({"ours": [timeline_of("h9", a=[HIT])]}, REFERENCES, only_common=only_common)
-    assert ("ours: histories without references", ["h9"]) in caught.value.value
 
 
 def test_methods_are_not_compared_over_one_component() -> None:
     references = [dataclasses.replace(r, component="kitchen") for r in REFERENCES]
-    with refused(field="component", value=1):
+    with refused("component"):
         evaluate({"ours": FIRST, "base": SECOND}, references)
 
 
 @pytest.mark.parametrize(
-    ("timelines", "references", "field", "value"),
+    ("timelines", "references", "fact"),
     [
-        ({}, REFERENCES, "timelines", None),
-        ({"ours": FIRST}, [], "references", None),
+        ({}, REFERENCES, "timelines"),
+        ({"ours": FIRST}, [], "references"),
         (
             {"ours": []},
             REFERENCES,
             "references",
-            [("ours: references without a timeline", ["h1", "h2", "h3"])],
         ),
-        ({"ours": [*FIRST, FIRST[0]]}, REFERENCES, "ours", "h1"),
-        ({"ours": FIRST}, [*REFERENCES, REFERENCES[2]], "the references", "h3"),
+        ({"ours": [*FIRST, FIRST[0]]}, REFERENCES, "h1"),
+        ({"ours": FIRST}, [*REFERENCES, REFERENCES[2]], "h3"),
         (
             {"ours": [Timeline.of([], {"a": ("a 1", "a 1")}, history_id="h2")]},
             REFERENCES,
-            "ours",
             "a 1",
         ),
     ],
 )
-def test_records_that_make_no_sense_are_refused(timelines, references, field, value) -> None:
-    with refused(field=field, value=value):
+def test_records_that_make_no_sense_are_refused(timelines, references, fact) -> None:
+    with refused(fact):
         evaluate(timelines, references)
 
 
@@ -468,7 +460,7 @@ def test_methods_whose_files_have_one_name_are_told_apart_by_their_paths(printed
 
 def test_what_is_left_out_is_said(printed, files, tmp_path) -> None:
     files[0] = write_timelines(tmp_path / "[base].json", SECOND[1:])
-    with refused(field="only_common", value=[("[base]: references without a timeline", ["h1"])]):
+    with refused("evaluate only"):
         printed(files, output=tmp_path / "out.txt")
     assert not (tmp_path / "out.txt").exists()
     out, err = printed(files, only_common=True)

@@ -33,9 +33,9 @@ def plain_means(items) -> dict[str, float]:
 
 def test_recall_takes_one_threshold_and_overlaps_that_are_numbers() -> None:
     assert recall_at(0.5, [0.5, 0.49]).tolist() == [1.0, 0.0]
-    with refused(field="threshold"):
+    with refused("threshold"):
         recall_at([0.3, 0.5], [0.1, 0.2])
-    with refused(field="overlaps"):
+    with refused("overlaps"):
         recall_at(0.5, [np.nan])
 
 
@@ -145,32 +145,32 @@ def test_without_a_list_of_references_there_is_no_overlap_to_give() -> None:
 
 
 @pytest.mark.parametrize(
-    ("call", "field", "value"),
+    ("call", "fact"),
     [
-        (lambda: tiou([[3, 1]], [[0, 1]]), "retrieved windows", 0),
-        (lambda: tiou([3, 1], [[0, 1]]), "retrieved windows", (2,)),
-        (lambda: tiou([[0, 1], [2]], [[0, 1]]), "retrieved windows", None),
-        (lambda: tiou([[0, 1]], [[0.0, 1.0]]), "reference windows", (1, 2)),
-        (lambda: tiou([[0, 1]], [[0, 1, 2]]), "reference windows", (1, 3)),
-        (lambda: tiou([[0, 1]], [Window(0, 1), 5]), "reference windows", None),
-        (lambda: best_tiou([[0, 1]], []), "references", 0),
-        (lambda: best_tiou([[0, 1]] * 2, [[[0, 1]], []]), "references", 1),
-        (lambda: best_tiou([[0, 1]] * 2, [[[0, 1]], [0, 1]]), "reference windows", (2,)),
-        (lambda: best_tiou([[0, 1]], [[[0, 1], [2]]]), "reference windows", None),
-        (lambda: best_tiou([[0, 1]] * 2, [[[0, 1]], [[]]]), "reference windows", (1, 0)),
-        (lambda: best_tiou([[0, 1]], [7]), "reference windows", ()),
-        (lambda: best_tiou([[0, 1]], [[[1, 0]]]), "reference windows", 0),
-        (lambda: nested_mean([1.0], []), "levels", None),
-        (lambda: nested_mean([], [[]]), "values", (0,)),
-        (lambda: nested_mean([np.nan], [["a"]]), "values", 0),
-        (lambda: nested_mean([[1.0, 2.0]], [["a"]]), "values", (1, 2)),
-        (lambda: group_means(1.0, [["a"]]), "values", ()),
-        (lambda: group_means(np.zeros((1, 1, 1)), [["a"]]), "values", (1, 1, 1)),
-        (lambda: group_means([1.0, 2.0], [["a", "b"], ["h"]]), "levels", None),
-        (lambda: group_means([1.0, 2.0], [["a", "b", "c"]]), "levels", None),
-        (lambda: group_means([[1.0, 2.0], [np.inf, 3.0]], [["a", "b"]]), "values", 1),
+        (lambda: tiou([[3, 1]], [[0, 1]]), "row 0"),
+        (lambda: tiou([3, 1], [[0, 1]]), (2,)),
+        (lambda: tiou([[0, 1], [2]], [[0, 1]]), "retrieved windows"),
+        (lambda: tiou([[0, 1]], [[0.0, 1.0]]), (1, 2)),
+        (lambda: tiou([[0, 1]], [[0, 1, 2]]), (1, 3)),
+        (lambda: tiou([[0, 1]], [Window(0, 1), 5]), "reference windows"),
+        (lambda: best_tiou([[0, 1]], []), "windows but 0"),
+        (lambda: best_tiou([[0, 1]] * 2, [[[0, 1]], []]), "retrieved window 1"),
+        (lambda: best_tiou([[0, 1]] * 2, [[[0, 1]], [0, 1]]), (2,)),
+        (lambda: best_tiou([[0, 1]], [[[0, 1], [2]]]), "reference windows"),
+        (lambda: best_tiou([[0, 1]] * 2, [[[0, 1]], [[]]]), (1, 0)),
+        (lambda: best_tiou([[0, 1]], [7]), "reference windows must be rows of [start"),
+        (lambda: best_tiou([[0, 1]], [[[1, 0]]]), "row 0"),
+        (lambda: nested_mean([1.0], []), "every level needs one group for each of the 1"),
+        (lambda: nested_mean([], [[]]), "nothing to average: give one row of numbers"),
+        (lambda: nested_mean([np.nan], [["a"]]), "value 0"),
+        (lambda: nested_mean([[1.0, 2.0]], [["a"]]), "nested_mean takes one number per item"),
+        (lambda: group_means(1.0, [["a"]]), "nothing to average: give one row of numbers"),
+        (lambda: group_means(np.zeros((1, 1, 1)), [["a"]]), "nothing to average: give one row"),
+        (lambda: group_means([1.0, 2.0], [["a", "b"], ["h"]]), "every level needs one group"),
+        (lambda: group_means([1.0, 2.0], [["a", "b", "c"]]), "every level needs one group"),
+        (lambda: group_means([[1.0, 2.0], [np.inf, 3.0]], [["a", "b"]]), "value 1"),
     ],
 )
-def test_bad_input_is_refused(call, field, value) -> None:
-    with refused(field=field, value=value):
+def test_bad_input_is_refused(call, fact) -> None:
+    with refused(fact):
         call()

@@ -157,24 +157,24 @@ def test_holm_steps_down_and_never_decreases() -> None:
 
 
 @pytest.mark.parametrize(
-    ("call", "field", "value"),
+    ("call", "fact"),
     [
-        (lambda: bootstrap_interval([]), "values", (0,)),
-        (lambda: bootstrap_interval([0.1, np.nan]), "values", 1),
-        (lambda: sign_flip([0.5]), "values", (1,)),
-        (lambda: sign_flip_exact(np.ones(21)), "differences", 21),
-        (lambda: stratified_interval([1.0, 2.0], ["a"]), "strata", 1),
-        (lambda: holm([1.5]), "p_values", None),
-        (lambda: holm([[0.5]]), "p_values", (1, 1)),
-        (lambda: bootstrap_interval([1.0, 2.0], level=1.5), "level", None),
-        (lambda: bootstrap_interval([1.0, 2.0], draws=0), "draws", None),
-        (lambda: sign_flip([1.0, 2.0], assignments=0), "assignments", 0),
-        (lambda: compare([[1.0]], [[2.0]]), "values", (1, 1)),
-        (lambda: compare(np.ones((3, 2)), np.ones((4, 2))), "second", (4, 2)),
+        (lambda: bootstrap_interval([]), (0,)),
+        (lambda: bootstrap_interval([0.1, np.nan]), "value 1"),
+        (lambda: sign_flip([0.5]), (1,)),
+        (lambda: sign_flip_exact(np.ones(21)), "21 units"),
+        (lambda: stratified_interval([1.0, 2.0], ["a"]), "values but 1"),
+        (lambda: holm([1.5]), "p-values"),
+        (lambda: holm([[0.5]]), "p-values"),
+        (lambda: bootstrap_interval([1.0, 2.0], level=1.5), "level"),
+        (lambda: bootstrap_interval([1.0, 2.0], draws=0), "draws"),
+        (lambda: sign_flip([1.0, 2.0], assignments=0), "0 sign"),
+        (lambda: compare([[1.0]], [[2.0]]), (1, 1)),
+        (lambda: compare(np.ones((3, 2)), np.ones((4, 2))), (4, 2)),
     ],
 )
-def test_bad_input_is_refused(call, field, value) -> None:
-    with refused(field=field, value=value):
+def test_bad_input_is_refused(call, fact) -> None:
+    with refused(fact):
         call()
 
 

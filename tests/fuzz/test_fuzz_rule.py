@@ -38,4 +38,4 @@ def test_what_breaks_the_rule_fails_with_its_file(monkeypatch, read, message) ->
 
 def test_an_answer_and_a_sentence_keep_the_rule() -> None:
     altered.check(lambda: 1, "file")
-    altered.check(lambda: fail(InputError("is empty", file="x")), "file")
+    altered.check(lambda: fail(InputError("x: is empty")), "file")

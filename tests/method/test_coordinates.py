@@ -128,12 +128,12 @@ def test_a_frame_on_the_trajectory_centre_has_no_evidence_instead_of_nan() -> No
 
 
 def test_an_unknown_origin_suggests_the_nearest() -> None:
-    with refused(field="origin", value="stat"):
+    with refused("origin", "stat"):
         Coordinates("mine", False, "stat")
     assert Coordinates("mine", False, None).origin is None
 
 
 def test_an_unknown_coordinate_system_suggests_the_nearest() -> None:
     v = vocabulary(np.random.default_rng(8))
-    with refused(field="coordinates", value="trajectori"):
+    with refused("coordinates", "trajectori"):
         locate(History(np.ones((3, 24))), v, coordinates="trajectori")

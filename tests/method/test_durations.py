@@ -68,7 +68,7 @@ def test_a_grid_ascends_and_ends_at_the_whole_length(base, ratio, longest) -> No
 
 @pytest.mark.parametrize("durations", [(), (0, 3), (-1,), (1.5,), "publshed"])
 def test_bad_durations_are_refused(durations) -> None:
-    with refused(field="durations", value=durations):
+    with refused("durations"):
         Scan(durations=durations)
 
 
@@ -77,7 +77,7 @@ def test_bad_durations_are_refused(durations) -> None:
     [{"base": 0}, {"base": 1.5}, {"ratio": 0.5}, {"ratio": "x"}, {"cap": 0}, {"cap": 2.5}],
 )
 def test_bad_grids_are_refused(wrong) -> None:
-    with refused(field="durations"):
+    with refused("durations"):
         Grid(**wrong)
 
 

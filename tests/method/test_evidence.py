@@ -75,7 +75,7 @@ def test_smoothed_white_noise_keeps_unit_variance() -> None:
 @pytest.mark.parametrize("width", [0, 2, 4, -1, 3.0])
 def test_even_or_senseless_widths_are_refused(width) -> None:
     v = Vocabulary({"a": "x", "b": "y"}, np.eye(2))
-    with refused(field="smoothing", value=width):
+    with refused("smoothing", width):
         locate(History(np.eye(2)), v, smoothing=width)
 
 

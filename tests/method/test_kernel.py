@@ -353,9 +353,9 @@ def test_features_that_turned_bad_after_validation_are_reported_with_their_row(b
     schedule = schedule_of([(1,)], "sqrt")
     for centres in (None, np.zeros((1, 20), np.float32)):
         for tested in (engine(build), ORACLE):
-            with refused(field="features", value=66), np.errstate(invalid="ignore"):
+            with refused("features", 66), np.errstate(invalid="ignore"):
                 tested.locate(batch, schedule, 3, centres)
-    with refused(field="features", value=66):
+    with refused("features", 66):
         engine(build).centres(batch)
 
 
@@ -365,9 +365,9 @@ def test_cosines_that_are_not_finite_are_refused(build) -> None:
     batch = Ragged.of([history], [np.ones((2, 1), np.float32)])
     cosines = np.zeros((2, 9), np.float32)
     cosines[1, 4] = np.nan
-    with refused(field="cosines", value=4):
+    with refused("observed frame 4"):
         engine(build).locate(batch, schedule_of([(1,)], "sqrt"), 3, cosines=[cosines])
-    with refused(field="cosines", value=4):
+    with refused("observed frame 4"):
         engine(build).respond(batch, [cosines], 3)
 
 
@@ -526,7 +526,7 @@ print(windows)
 
 
 def test_an_engine_that_is_not_here_is_named_with_the_others() -> None:
-    with refused(field="kernel", value="avx9000"):
+    with refused("kernel", "avx9000"):
         engine("avx9000")
 
 

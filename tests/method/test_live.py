@@ -425,29 +425,29 @@ def reading_at_20() -> LiveReading:
 
 
 @pytest.mark.parametrize(
-    ("features", "options", "field", "value"),
+    ("features", "options", "fact"),
     [
-        (np.full(64, np.nan), {"time_s": 2.0}, "features", None),
-        (np.zeros(64), {"time_s": 2.0}, "features", None),
-        (np.ones(63), {"time_s": 2.0}, "features", (63,)),
-        (np.ones((1, 64)), {"time_s": 2.0}, "features", (1, 64)),
-        (np.full(64, 1e-20), {"time_s": 2.0}, "features", None),
-        (np.full(64, 1e200), {"time_s": 2.0}, "features", None),
-        (np.ones(64, complex), {"time_s": 2.0}, "features", None),
-        ("text", {"time_s": 2.0}, "features", None),
-        ([[1], [2, 3]], {"time_s": 2.0}, "features", None),
-        (np.ones(64), {"time_s": 1.5}, "time_s", 1.5),
-        (np.ones(64), {}, "time_s", None),
-        (np.ones(64), {"time_s": np.nan}, "time_s", np.nan),
-        (np.ones(64), {"time_s": 2.0, "frame": 19}, "frame", 19),
-        (np.ones(64), {"time_s": 2.0, "frame": -1}, "frame", -1),
-        (np.ones(64), {"time_s": 2.0, "frame": 20.5}, "frame", 20.5),
-        (None, {"time_s": 1.0}, "time_s", 1.0),
+        (np.full(64, np.nan), {"time_s": 2.0}, "frame 20: features are not finite, or too large"),
+        (np.zeros(64), {"time_s": 2.0}, "frame 20: features are zero"),
+        (np.ones(63), {"time_s": 2.0}, (63,)),
+        (np.ones((1, 64)), {"time_s": 2.0}, (1, 64)),
+        (np.full(64, 1e-20), {"time_s": 2.0}, "frame 20: features are zero"),
+        (np.full(64, 1e200), {"time_s": 2.0}, "frame 20: features are not finite, or too large"),
+        (np.ones(64, complex), {"time_s": 2.0}, "features"),
+        ("text", {"time_s": 2.0}, "features"),
+        ([[1], [2, 3]], {"time_s": 2.0}, "features"),
+        (np.ones(64), {"time_s": 1.5}, "frame 20: times run backwards"),
+        (np.ones(64), {}, "frame 20: give the times of all frames"),
+        (np.ones(64), {"time_s": np.nan}, np.nan),
+        (np.ones(64), {"time_s": 2.0, "frame": 19}, "frame 19"),
+        (np.ones(64), {"time_s": 2.0, "frame": -1}, "frame -1"),
+        (np.ones(64), {"time_s": 2.0, "frame": 20.5}, 20.5),
+        (None, {"time_s": 1.0}, "comes after 1"),
     ],
 )
-def test_what_cannot_be_is_refused_and_changes_nothing(features, options, field, value):
+def test_what_cannot_be_is_refused_and_changes_nothing(features, options, fact):
     live, other = reading_at_20(), reading_at_20()
-    with refused(field=field, value=value):
+    with refused(fact):
         live.push(features, **options)
     after = [reading.push(SCENE.history.features[20], time_s=2.0) for reading in (live, other)]
     assert after[0].to_dict() == after[1].to_dict()
@@ -455,22 +455,22 @@ def test_what_cannot_be_is_refused_and_changes_nothing(features, options, field,
 
 
 @pytest.mark.parametrize(
-    ("options", "field", "value"),
+    ("options", "fact"),
     [
-        ({"coordinates": "dual"}, "coordinates", "dual"),
-        ({"readout": Reading(stay=3)}, "readout", "timeline"),
-        ({"readout": Reading(irreversible=True)}, "readout", "timeline"),
-        ({"readout": "contrst"}, "readout", "contrst"),
-        ({"delay_s": -1}, "delay_s", -1),
-        ({"delay": 1.5}, "delay", 1.5),
-        ({"horizon_s": -2.0}, "horizon_s", -2.0),
-        ({"horizon_s": 0.0}, "horizon_s", 0.0),
-        ({"horizon": 0}, "horizon", 0),
-        ({"like": generate(0, dimension=32).history}, "features", 32),
+        ({"coordinates": "dual"}, "dual"),
+        ({"readout": Reading(stay=3)}, "a live reading supports no shortest stay"),
+        ({"readout": Reading(irreversible=True)}, "a live reading supports no shortest stay"),
+        ({"readout": "contrst"}, "contrst"),
+        ({"delay_s": -1}, "the delay must be 0 or more"),
+        ({"delay": 1.5}, "delay"),
+        ({"horizon_s": -2.0}, "the horizon must be more than 0"),
+        ({"horizon_s": 0.0}, "more than 0"),
+        ({"horizon": 0}, "more than 0"),
+        ({"like": generate(0, dimension=32).history}, "has 32"),
     ],
 )
-def test_settings_that_do_not_fit_are_refused(options, field, value):
-    with refused(field=field, value=value):
+def test_settings_that_do_not_fit_are_refused(options, fact):
+    with refused(fact):
         LiveReading(SCENE.vocabulary, **options)
 
 
@@ -494,14 +494,14 @@ def test_examples_from_elsewhere_are_read_and_frames_to_come_are_refused():
         offline.evidence.cosines[0, 0]
         != analyse(live.history(), SCENE.vocabulary).evidence.cosines[0, 0]
     )
-    with refused(field="examples"):
+    with refused("examples"):
         LiveReading(SCENE.vocabulary.with_examples({"empty": 5}))
-    with refused(field="readout", value="scan"):
+    with refused("readout", "scan"):
         LiveReading(taught, readout="published")
 
 
 def test_words_without_features_are_refused():
-    with refused(field="features"):
+    with refused("features"):
         LiveReading(Vocabulary({"a": ["one"], "b": ["two"]}))
 
 
@@ -509,7 +509,7 @@ def test_one_frame_is_enough_to_finish_and_none_is_refused():
     live = LiveReading(SCENE.vocabulary)
     assert live.flush() == Update(0)
     live.push(None)
-    with refused(field="features"):
+    with refused("the object was not seen in any frame"):
         live.finish()
     live.push(SCENE.history.features[0])
     closed = live.flush().closed

@@ -261,7 +261,7 @@ def test_settings_are_recorded_and_serialisable() -> None:
 def test_encoders_must_agree_when_both_are_named() -> None:
     x = np.eye(3)
     v = Vocabulary({"a": "x", "b": "y"}, np.eye(3)[:2], encoder="clip")
-    with refused(field="encoder", value="siglip2"):
+    with refused("encoder", "siglip2"):
         locate(History(x, id="cup", encoder="siglip2"), v)
     assert len(locate(History(x), v)) == 2
     assert len(locate(History(x, encoder="clip"), v)) == 2
@@ -270,23 +270,23 @@ def test_encoders_must_agree_when_both_are_named() -> None:
 def test_every_history_is_checked_against_a_shared_vocabulary() -> None:
     v = Vocabulary({"a": "x", "b": "y"}, np.eye(3)[:2], encoder="clip")
     histories = [History(np.eye(3), id=name, encoder=name) for name in ("clip", "siglip2")]
-    with refused(field="encoder", value="siglip2"):
+    with refused("encoder", "siglip2"):
         list(locate_many(histories, v))
     wide = [History(np.eye(3), id="narrow"), History(np.eye(4), id="wide")]
-    with refused(field="features", value=4):
+    with refused("wide has 4"):
         list(locate_many(wide, v))
 
 
 def test_dimensions_must_agree() -> None:
     v = Vocabulary({"a": "x", "b": "y"}, np.eye(3)[:2])
-    with refused(field="features", value=4):
+    with refused("unnamed has 4"):
         locate(History(np.eye(4)), v)
-    with refused(field="features", value=4):
+    with refused("unnamed has 4"):
         list(locate_many([History(np.eye(4))], v))
 
 
 def test_a_vocabulary_without_features_says_what_to_do() -> None:
-    with refused(field="features"):
+    with refused("features"):
         locate(History(np.eye(3)), Vocabulary({"a": "x", "b": "y"}))
 
 
@@ -303,15 +303,15 @@ def test_descriptions_that_nothing_sets_apart_are_mentioned() -> None:
 
 def test_counts_of_histories_and_vocabularies_must_match() -> None:
     histories, vocabularies = pairs(3)
-    with refused(field="vocabularies", value=2):
+    with refused("vocabularies", 2):
         list(locate_many(histories, vocabularies[:2]))
-    with refused(field="histories"):
+    with refused("histories"):
         list(locate_many(histories[:2], vocabularies))
 
 
 def test_bad_settings_are_refused_at_once() -> None:
     histories, vocabularies = pairs(2)
-    with refused(field="readout", value="scam"):
+    with refused("readout", "scam"):
         locate_many(histories, vocabularies, readout="scam")
-    with refused(field="threads", value=0):
+    with refused("threads", 0):
         locate_many(histories, vocabularies, threads=0)

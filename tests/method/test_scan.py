@@ -94,7 +94,7 @@ def test_a_score_within_the_tie_tolerance_counts_as_equal(name) -> None:
 def test_a_value_that_is_not_finite_is_refused_not_scanned(name, bad) -> None:
     rows = np.zeros((5, 900))
     rows[4, 777] = bad
-    with refused(field="responses", value=777):
+    with refused("responses", 777):
         engine(name).scan(rows, np.array([0, 900]), schedule_of([(1, 3)], "sqrt"))
 
 
@@ -158,7 +158,7 @@ def test_a_duration_that_ends_on_no_observed_frame_is_refused() -> None:
     history, v = make(7, np.array([0, 10, 20]))
     for interval in locate(history, v, readout=Scan((11,), runs="bridged")):
         assert interval.window.length == 11
-    with refused(field="durations", value=None):
+    with refused("durations"):
         locate(history, v, readout=Scan((7,), runs="bridged"))
 
 
@@ -191,12 +191,12 @@ def test_the_answer_is_the_best_of_all_candidates(runs, durations) -> None:
 
 def test_no_length_that_fits_is_an_error_with_the_longest_run() -> None:
     history, v = make(8, np.r_[0:5, 9:12])
-    with refused(field="durations", value=5):
+    with refused("durations", 5):
         locate(history, v, readout=Scan(durations=(6, 7)))
 
 
 def test_unknown_norm_and_runs_are_refused() -> None:
-    with refused(field="norm", value="sqr"):
+    with refused("norm", "sqr"):
         Scan(norm="sqr")
-    with refused(field="runs", value="bridge"):
+    with refused("runs", "bridge"):
         Scan(runs="bridge")

@@ -151,5 +151,5 @@ def test_only_directions_of_features_matter_and_the_answer_is_the_same_each_time
     [("count", 0), ("count", 2.5), ("penalty", 0), ("penalty", np.nan), ("bridge", -1)],
 )
 def test_wrong_settings_are_refused_by_name(field, value):
-    with refused(field=field, value=value):
+    with refused("segments" if field == "count" else field, value):
         segments(generate(1).history, **{field: value})

@@ -82,7 +82,7 @@ def test_marks_may_name_a_single_state_and_other_pictures_show_none():
     unmarked = [frame for at, frame in enumerate(strip.frames) if not 4 <= at <= 8]
     assert {answer.labels[frame] for frame in unmarked} == {None}
     for marks in ({}, {"none": (0, 3)}, {None: (0, 3)}):
-        with refused(field="marks", value=[]):
+        with refused("marks"):
             marked(sample.history, None, strip, marks)
 
 
@@ -101,9 +101,9 @@ def test_where_every_frame_shows_a_state_what_is_not_marked_stays_unknown():
     answer = finding.mark(strip, {"filled": (4, 8), "empty": [(0, 2), (10, 11)]})
     assert {e.state for e in answer.vocabulary.facts} == {"filled", "empty"}
     assert answer.at(frame=strip.frames[3]) is not None
-    with refused(field="exhaustive", value="5"):
+    with refused("exhaustive", "5"):
         finding.correct(none=5)
-    with refused(field="exhaustive"):
+    with refused("exhaustive"):
         made(exhaustive=np.zeros((2, 2)))
 
 
@@ -134,7 +134,7 @@ def test_finer_strips_close_a_border_to_a_frame():
         assert looks < 12
     windows = {state: [i.window for i in finding[state]] for state in sample.references}
     assert windows == {state: sorted(w) for state, w in sample.references.items()}
-    with refused(field="border", value=("filled", "end"), remedy="choose another border"):
+    with refused("border", "filled", "end", "choose another border"):
         finding.strip(8, border=("filled", "end"))
 
 
@@ -168,45 +168,45 @@ def test_a_state_that_no_picture_showed_is_looked_for_where_nothing_is_known():
     assert len(finding.vocabulary.facts) <= before + 2  # the others stay unknown
     assert finding["filled"][0].window.start >= 55
     everything = finding.correct(empty=[Window(0, 59), Window(66, 125)], filled=Window(60, 65))
-    with refused(field="border"):
+    with refused("border"):
         everything.strip(8, border=("filled", "end"))
 
 
 @pytest.mark.parametrize(
-    ("marks", "field", "value"),
+    ("marks", "fact"),
     [
-        ({"filled": (5, 3)}, "marks", (5, 3)),
-        ({"filled": (5, 12)}, "marks", (5, 12)),
-        ({"filled": (-1, 3)}, "marks", (-1, 3)),
-        ({"filled": (2, 5), "empty": (5, 6)}, "marks", 5),
-        ({"filled": [(2, 5), (4, 6)]}, "marks", 4),
-        ({"filled": "2-5"}, "marks", "2-5"),
-        ({"filled": [(2, 5), None]}, "marks", None),
-        ({"filled": True}, "marks", True),
-        ({"full": (2, 5)}, "state", "full"),
+        ({"filled": (5, 3)}, "a mark of filled is not a first and a last"),
+        ({"filled": (5, 12)}, "a mark of filled is not a first and a last"),
+        ({"filled": (-1, 3)}, "a mark of filled is not a first and a last"),
+        ({"filled": (2, 5), "empty": (5, 6)}, "a picture is marked twice, for filled and empty"),
+        ({"filled": [(2, 5), (4, 6)]}, "a picture is marked twice, for filled"),
+        ({"filled": "2-5"}, "2-5"),
+        ({"filled": [(2, 5), None]}, "a mark of filled is not a first and a last"),
+        ({"filled": True}, "the mark of filled: give"),
+        ({"full": (2, 5)}, "full"),
     ],
 )
-def test_what_is_no_mark_is_refused(marks, field, value):
+def test_what_is_no_mark_is_refused(marks, fact):
     _, finding = made()
-    with refused(field=field, value=value):
+    with refused(fact):
         finding.mark(finding.strip(12), marks)
 
 
 def test_a_strip_of_something_else_is_refused():
     sample, finding = made()
     _, stranger = made(seed=4)
-    with refused(field="strip", value="generated-4"):
+    with refused("strip", "generated-4"):
         finding.mark(stranger.strip(12), {})
-    with refused(field="strip", value=5000):
+    with refused("strip", 5000):
         finding.mark(Strip(sample.history, (5, 5000), (None, None)), {})
-    with refused(field="count", value=1):
+    with refused("not 1"):
         finding.strip(1)
     for border, field in (
         (("filled", "top"), "side of a border"),
         (("nope", "end"), "state of a border"),
         ("filled", "border"),
     ):
-        with refused(field=field):
+        with refused(field):
             finding.strip(8, border=border)
 
 
@@ -217,7 +217,7 @@ def test_a_vocabulary_says_in_files_that_every_frame_shows_a_state(tmp_path):
     write_vocabulary(tmp_path / "v.npz", finding.vocabulary)
     assert read_vocabulary(tmp_path / "v.npz").exhaustive
     assert not sample.vocabulary.exhaustive
-    with refused(field="exhaustive", value="most"):
+    with refused("exhaustive", "most"):
         replace(sample.vocabulary, exhaustive="most")
 
 
@@ -310,7 +310,7 @@ def test_without_words_marks_name_the_states(tmp_path, dejacue, monkeypatch):
         assert (ran.code, "other frames" in ran.err) == (2, True)
     ran = dejacue("find", hall, *scene[2:], "-v", cup / "vocabulary.yaml", "-o", out)
     assert (ran.code, "of scene.mp4" in ran.err) == (2, True)
-    with refused(file=out, field="folder"):
+    with refused(out, "scene.mp4"):
         find(hall, whole=True, encoder="mini", folder=out)
     assert (out / "finding.json").read_bytes() == saved
     history = out / f"{finding.history.id}.history.npz"

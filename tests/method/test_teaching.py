@@ -100,9 +100,8 @@ def test_a_finding_of_one_state_teaches_by_the_frames_it_gives_to_none():
     (direction,) = example_directions(vocabulary).values()
     assert direction[0] @ AXES[0] > 0.9
     everywhere = Teacher(history, {"visible": [(0, 119)]})
-    with refused(field="like", value="seen1") as caught:
+    with refused("like", "seen1", 'what it looks like when it is not "visible"'):
         taught(None, everywhere)
-    assert 'what it looks like when it is not "visible"' in str(caught.value)
 
 
 def test_three_teachers_tell_the_states_of_another_object():
@@ -223,42 +222,42 @@ def test_a_teacher_of_two_states_with_one_confirmed_is_refused():
     labelled = SimpleNamespace(
         history=history, confirmed={"empty": truth["empty"]}, labels=finding.labels
     )
-    with refused(field="like", value="video1"):
+    with refused("video1"):
         taught(None, labelled)
-    with refused(field="like", value="video1"):
+    with refused("video1"):
         taught(words(AXES[0]), [Teacher(history, {"empty": truth["empty"]})])
-    with refused(field="like", value="video1"):  # the other lies where nothing is observed
+    with refused("video1"):  # the other lies where nothing is observed
         taught(None, [Teacher(history, {"empty": truth["empty"], "filled": [Window(500, 600)]})])
 
 
 @pytest.mark.parametrize("states", [("open", "closed"), ("empty", "closed")])
 def test_a_teacher_that_shares_fewer_than_two_states_is_refused(states):
-    with refused(field="like", value="video1"):
+    with refused("video1"):
         taught(words(AXES[0]), [teacher(1, states=states)])
 
 
 def test_teachers_of_another_encoder_are_refused():
-    with refused(field="like", value="other"):
+    with refused("other"):
         taught(words(AXES[0]), [teacher(1, encoder="other")])
-    with refused(field="like", value="other"):
+    with refused("other"):
         taught(None, [teacher(1), teacher(2, encoder="other")])
 
 
 def test_states_that_look_the_same_teach_nothing():
     rows = np.tile(AXES[0], (20, 1)).astype(np.float32)
     still = History(rows, np.arange(20), "still")
-    with refused(field="like", value="still"):
+    with refused("like", "still"):
         taught(None, [Teacher(still, {"empty": [Window(0, 9)], "filled": [Window(10, 19)]})])
 
 
 def test_no_teacher_is_refused():
-    with refused(field="like"):
+    with refused("no teacher is given"):
         taught(None, [])
 
 
 @pytest.mark.parametrize("weight", [0, -1.0, float("nan"), float("inf"), "2"])
 def test_an_example_counts_for_a_number_above_zero(weight):
-    with refused(field="weight"):
+    with refused("an example counts for a number above 0"):
         Example("empty", (3, 3), weight=weight)
 
 
@@ -316,7 +315,7 @@ def test_words_and_teachers_are_read_together():
 
 def test_a_finding_in_which_nothing_was_named_teaches_nothing():
     once = find(video(1)[0], words(AXES[0]))
-    with refused(field="like", value="video1"):
+    with refused("video1"):
         find(video(60)[0], like=once)
 
 
@@ -329,19 +328,18 @@ def test_windows_of_a_teacher_may_be_pairs_and_are_checked():
     pairs = Teacher(history, {"empty": [(0, 59)], "filled": [(60, 119)]})
     assert pairs.confirmed["empty"] == (Window(0, 59),)
     for confirmed in (5, {"empty": 3}, {"empty": [(5, 2)]}):
-        with refused():
+        with refused("reference video1"):
             Teacher(history, confirmed)
 
 
 def test_a_folder_without_a_finding_cannot_teach(tmp_path):
-    with refused(file=tmp_path / "nothing"):
+    with refused(tmp_path / "nothing"):
         find(video(60)[0], like=tmp_path / "nothing")
 
 
 def test_a_history_of_another_encoder_names_the_remedy():
-    with refused(field="like", value="other") as caught:
+    with refused("other", "encode"):
         find(video(60)[0], like=corrected(1, encoder="other"))
-    assert "encode" in caught.value.remedy
 
 
 def test_without_teachers_nothing_changes():
@@ -385,11 +383,11 @@ def test_a_store_is_queried_with_words_and_teachers(store):
 
 
 def test_a_store_refuses_nothing_to_look_for_and_teachers_of_another_encoder(store):
-    with refused(field="vocabulary"):
+    with refused("vocabulary"):
         store.query()
-    with refused(field="encoder", value="other"):
+    with refused("encoder", "other"):
         store.query(like=[corrected(1, encoder="other")])
-    with refused(field="like", value="other"):
+    with refused("other"):
         store.query(words(AXES[0]), like=[corrected(1, encoder="other")])
 
 
@@ -450,9 +448,9 @@ def test_a_video_is_encoded_as_its_teachers_were(film, tmp_path):
     assert (
         find(film / "scene.mp4", like=by_mini, **options).history.encoder == by_mini.history.encoder
     )
-    with refused(field="like", value=by_mini.history.encoder) as caught:
+    with refused(by_mini.history.encoder) as caught:
         find(film / "scene.mp4", like=by_mini, encoder=Colours(), **options)
-    command = shlex.split(caught.value.remedy.partition(": ")[2])
+    command = shlex.split(str(caught.value).partition("; ")[2].partition(": ")[2])
     assert command[:2] == ["dejacue", "find"]
     assert command.count("--example") == 2
     by_colour = find(film / "scene.mp4", examples=examples, encoder=Colours(), **options)

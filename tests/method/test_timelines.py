@@ -121,9 +121,9 @@ def test_published_is_a_preset_that_no_option_changes() -> None:
         },
     }
     assert PRESETS["published"][1] == Scan()
-    with refused(field="coordinates", value="dual"):
+    with refused("coordinates", "dual"):
         locate(scene.history, scene.vocabulary, readout="published", coordinates="dual")
-    with refused(field="smoothing", value=5):
+    with refused("smoothing"):
         locate(scene.history, scene.vocabulary, readout="published", smoothing=5)
     same = locate(scene.history, scene.vocabulary, readout="published", coordinates="vocabulary")
     assert [m.window for m in same] == [m.window for m in timeline]
@@ -134,13 +134,13 @@ def test_published_is_a_preset_that_no_option_changes() -> None:
 )
 def test_smoothing_is_refused_by_name_where_it_does_not_apply(readout) -> None:
     scene = generate(5)
-    with refused(field="smoothing", value=9):
+    with refused("smoothing"):
         locate(scene.history, scene.vocabulary, readout=readout, smoothing=9)
 
 
 def test_readouts_that_smooth_otherwise_say_how() -> None:
     for name, setting in (("contrast", True), ("whole-history", False)):
-        with refused(field="smoothing", value=3) as caught:
+        with refused("smoothing") as caught:
             Plan.of(None, name, 3, False, "auto")
         assert ("Contrast(smoothing_s=0.8)" in str(caught.value)) == setting
 
@@ -295,11 +295,11 @@ def test_timelines_are_read_once_and_say_so() -> None:
     timelines = locate_many(histories, vocabularies)
     assert len(list(timelines)) == 2
     for again in (lambda: list(timelines), timelines.columns):
-        with refused(field="timelines"):
+        with refused("timelines"):
             again()
     timelines = locate_many(histories, vocabularies)
     assert len(timelines.columns()["start"])
-    with refused(field="timelines"):
+    with refused("timelines"):
         timelines.columns()
     nothing = locate_many([], [])
     assert {len(column) for column in nothing.columns().values()} == {0}

@@ -197,19 +197,17 @@ def test_a_picture_of_the_object_finds_it_instead_of_a_name(path, tmp_path, cup)
     expected = [cup] * 20 + [None] * 12 + [cup] * 16
     assert tracks(written(tmp_path / "out"), path) == {1: expected}
     assert any("object like the example" in text for text in finding.warnings)
-    with refused(field="detector", value="cups"):  # which takes names alone
+    with refused("cups"):  # which takes names alone
         search(path, tmp_path / "names", object_name=str(tmp_path / "object.png"))
     for broken in ("none.png", "text.jpg"):
         (tmp_path / "text.jpg").write_text("cup")
-        with refused(field="object_name", file=tmp_path / broken):
+        with refused(tmp_path / broken, "object"):
             search(path, None, GuidedDetector(), object_name=str(tmp_path / broken))
 
 
 def test_nothing_found_is_a_clear_answer(path, tmp_path) -> None:
-    with refused(field="object_name") as refusal:
+    with refused("object", "looked at", "box"):
         search(path, tmp_path, object_name="kettle")
-    assert "looked at" in str(refusal.value)
-    assert "box" in refusal.value.remedy
     assert not (tmp_path / "masks").exists()
 
 

@@ -146,7 +146,7 @@ def test_exhaustive_leaves_no_frame_in_none_also_where_a_strip_names_the_states(
     strip = every.strip(12)
     assert marked(sample.history, None, strip, marks, exhaustive=True).exhaustive
     assert None not in every.mark(strip, marks).named
-    with refused(field="exhaustive"):
+    with refused("exhaustive"):
         find(sample.history, vocabulary, examples={**frames, "none": 299}, exhaustive=True)
 
 
@@ -158,12 +158,12 @@ def test_an_example_behind_the_last_frame_is_refused_before_anything_is_encoded(
     path = write_video(tmp_path / f"short{suffix}", frames, 10)
     loaded = counted(monkeypatch, EncoderOptions, "load")
     for facts in ({"examples": {"empty": 10}}, {"examples": {"full": "1.2s"}}, {"changes": [99]}):
-        with refused(file=path, field=next(iter(facts))):
+        with refused(path, "is behind the last of its 10 frames"):
             find(path, WORDS, whole=True, encoder="mini", **facts)
     assert loaded == []
     path_in_itself = {"empty": f"{path}@10"}
     monkeypatch.setattr(Mini, "encode_images", lambda *_: pytest.fail("is encoded"))
-    with refused(field="examples"):
+    with refused("the example 10 of empty is behind the last"):
         find(path, WORDS, whole=True, encoder="mini", examples=path_in_itself)
 
 
@@ -271,7 +271,7 @@ def test_sampling_reaches_the_video_and_is_noted(cup) -> None:
 
 @pytest.mark.parametrize("way", [{"masks": None, "whole": True}, {}])
 def test_a_name_beside_another_way_to_say_where_it_is_is_refused(cup, way) -> None:
-    with refused(field="whole" if way else "masks"):
+    with refused("whole" if way else "masks"):
         cup(object_name="cup", **way)
 
 
@@ -620,7 +620,7 @@ def test_report_exports_plot_and_clips_come_from_the_finding(first, scene, tmp_p
             continue  # see tests/sources/test_formats.py
         assert first.export(kind, tmp_path / f"x{export.suffix}").stat().st_size > 0
     assert str(scene) in (tmp_path / "x.labelstudio.json").read_text()
-    with refused(field="export", value="vt"):
+    with refused("export", "vt"):
         first.export("vt", tmp_path / "x")
     assert len(first.plot().axes) == 2
     assert first.plot(tmp_path / "p.png").read_bytes().startswith(b"\x89PNG")
@@ -664,7 +664,7 @@ def test_a_finding_shows_itself_in_a_notebook(first) -> None:
 
 def test_without_a_video_there_are_no_clips(tmp_path) -> None:
     sample = generate(3)
-    with refused(field="video"):
+    with refused("video"):
         find(sample.history, sample.vocabulary).cut(tmp_path)
 
 
@@ -703,19 +703,19 @@ def test_bad_input_is_one_sentence_before_anything_is_decoded(
 
 
 @pytest.mark.parametrize(
-    ("more", "field"),
+    ("more", "fact"),
     [
-        ({"objects": "all"}, "objects"),
-        ({"objects": "1,2"}, "objects"),
+        ({"objects": "all"}, "scene-1, scene-2"),
+        ({"objects": "1,2"}, "scene-1, scene-2"),
         ({"box": (1, 2, 3, 4)}, "masks"),
         ({"masks": None, "point": (1, 2), "prompts": Prompt(0, 1, (1, 2, 3, 4))}, "prompts"),
         ({"readout": "contrst"}, "readout"),
         ({"encoder_options": EncoderOptions(device="cpu")}, "device"),
     ],
 )
-def test_an_option_that_does_not_fit_is_named(cup, monkeypatch, more, field) -> None:
+def test_an_option_that_does_not_fit_is_named(cup, monkeypatch, more, fact) -> None:
     monkeypatch.setattr(Video, "_frames", lambda self, **_: pytest.fail("decoded"))
-    with refused(field=field):
+    with refused(fact):
         cup(**more)
 
 
@@ -742,9 +742,9 @@ def test_a_mask_of_a_model_with_an_axis_of_one_is_one_mask(scene, edges) -> None
 
 
 def test_options_of_an_opened_video_belong_to_open_video(cup, scene) -> None:
-    with refused(field="stride"):
+    with refused("stride"):
         find(open_video(scene / "scene.mp4"), WORDS, masks="x", stride=2)
-    with refused(field="masks"):
+    with refused("masks"):
         find(generate(3).history, generate(3).vocabulary, masks=scene / "Annotations")
 
 
@@ -922,15 +922,15 @@ def test_what_was_wrong_with_the_video_is_said_again_when_its_history_is_reused(
 
 
 def test_nothing_is_written_over_the_video_or_under_a_wrong_name(first, scene, tmp_path) -> None:
-    with refused(file=scene / "scene.mp4"):
+    with refused(scene / "scene.mp4"):
         first.report(scene / "scene.mp4")
-    with refused(file=tmp_path / "x.jpg"):
+    with refused(tmp_path / "x.jpg"):
         first.plot(tmp_path / "x.jpg")
 
 
 def test_another_encoder_than_that_of_the_history_is_named_before_it_is_loaded(first) -> None:
     for other in ("siglip2", "siglip2-large"):
-        with refused(field="encoder", value=other):
+        with refused("encoder", other):
             first.with_words(WORDS, encoder=other)
 
 

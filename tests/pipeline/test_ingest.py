@@ -116,7 +116,7 @@ def test_all_that_is_wrong_with_a_manifest_is_listed_at_once(tmp_path, counting)
         ",a.mp4,,one,x,nice,\n"
         ",,m.npz\n",
     )
-    with refused(SeveralProblems, file=path) as caught:
+    with refused(path, kind=SeveralProblems) as caught:
         ingest(path, tmp_path / "store", encoder=counting)
     assert len(str(caught.value)) < 600
     assert not (tmp_path / "store").exists()
@@ -142,19 +142,19 @@ NO_MANIFEST = "write one: names of columns (video,whole), then a line for each v
 
 
 @pytest.mark.parametrize(
-    ("name", "text", "about"),
+    ("name", "text", "facts"),
     [
-        ("m.csv", "video,masks\n", {"remedy": "add a line for each"}),
-        ("m.csv", "video,video\na,b\n", {"line": 1, "field": "video"}),
-        ("m.csv", 'video,masks\n"a', {"line": 2}),
-        ("m.csv", "video;masks\na;b\n", {"line": 1, "field": None}),
-        ("m.csv", "video\tmasks\na\tb\n", {"line": 1, "field": None}),
-        ("m.csv", "Video,video,masks\na,b,c\n", {"line": 1, "field": "video"}),
-        ("m.txt", "video,masks\n", {"remedy": NO_MANIFEST}),
+        ("m.csv", "video,masks\n", ("add a line for each",)),
+        ("m.csv", "video,video\na,b\n", ("line 1", "video")),
+        ("m.csv", 'video,masks\n"a', ("line 2",)),
+        ("m.csv", "video;masks\na;b\n", ("line 1",)),
+        ("m.csv", "video\tmasks\na\tb\n", ("line 1",)),
+        ("m.csv", "Video,video,masks\na,b,c\n", ("line 1", "video")),
+        ("m.txt", "video,masks\n", (NO_MANIFEST,)),
     ],
 )
-def test_a_manifest_that_cannot_be_read_is_refused(tmp_path, name, text, about) -> None:
-    with refused(file=tmp_path / name, **about):
+def test_a_manifest_that_cannot_be_read_is_refused(tmp_path, name, text, facts) -> None:
+    with refused(tmp_path / name, *facts):
         read_manifest(write_csv(tmp_path / name, text))
 
 
@@ -170,7 +170,7 @@ def test_a_manifest_that_cannot_be_read_is_refused(tmp_path, name, text, about) 
     ],
 )
 def test_a_line_that_cannot_be_used_is_among_the_problems(tmp_path, line, problem) -> None:
-    with refused(SeveralProblems, file=tmp_path / "m.jsonl") as caught:
+    with refused(tmp_path / "m.jsonl", kind=SeveralProblems) as caught:
         read_manifest(write_csv(tmp_path / "m.jsonl", line))
     first = caught.value.problems[0]
     assert first.startswith("line 1: ")
@@ -179,17 +179,16 @@ def test_a_line_that_cannot_be_used_is_among_the_problems(tmp_path, line, proble
 
 def test_of_thousands_of_missing_files_the_first_are_listed(tmp_path) -> None:
     lines = "".join(f"{k}.mp4,m\n" for k in range(3000))
-    with refused(SeveralProblems, file=tmp_path / "m.csv") as caught:
+    with refused(tmp_path / "m.csv", "at least 999 more", kind=SeveralProblems) as caught:
         read_manifest(write_csv(tmp_path / "m.csv", f"video,masks\n{lines}"))
     assert len(caught.value.problems) == MAX_PROBLEMS
     assert caught.value.problems[0].startswith("line 2: ")
-    assert "at least 999 more" in str(caught.value)
 
 
 def test_columns_of_the_encoder_are_refused_before_anything_is_begun(
     tmp_path, videos, counting
 ) -> None:
-    with refused(SeveralProblems, file="the manifest") as caught:
+    with refused("the manifest", kind=SeveralProblems) as caught:
         ingest([row_of(videos[0], mixing="x")], tmp_path / "store", encoder=counting)
     assert [text.split(":")[0] for text in caught.value.problems] == ['column "mixing"']
     assert not (tmp_path / "store").exists()
@@ -235,7 +234,7 @@ def test_a_chunk_is_whole_batches_of_bounded_size() -> None:
 
 def test_a_fit_that_holds_its_encoder_is_refused(counting) -> None:
     counting.fit = lambda image: image
-    with refused(field="fit"):
+    with refused("its fit cannot be sent"):
         Decoding.of(counting)
 
 
@@ -412,7 +411,7 @@ def test_what_was_finished_is_kept_when_it_is_stopped(tmp_path, videos, counting
         if (stage, done) == ("videos", 2):
             raise KeyboardInterrupt
 
-    with refused(Cancelled, remedy="run the same command to resume"):
+    with refused("run the same command to resume", kind=Cancelled):
         ingest(rows, tmp_path / "store", encoder=counting, workers=1, progress=stop)
     assert len(stored(tmp_path / "store")) == 2
     assert [process.poll() is None for process in workers] == [False]
@@ -441,7 +440,7 @@ def test_a_full_disk_ends_it_in_a_sentence_and_it_goes_on_later(
 def test_a_second_ingest_is_refused(tmp_path, videos, counting) -> None:
     Store.create(tmp_path / "store").close()
     lock = lock_folder(tmp_path / "store")
-    with refused(file=tmp_path / "store", remedy="wait until it has finished"):
+    with refused(tmp_path / "store", "wait until it has finished"):
         ingest([row_of(videos[0])], tmp_path / "store", encoder=counting)
     os.close(lock)
     assert ingest([row_of(videos[0])], tmp_path / "store", encoder=counting).added == ("v0",)
@@ -462,15 +461,15 @@ def test_another_writer_of_the_store_is_waited_for(tmp_path, videos, counting, m
 
 def test_a_store_of_another_encoder_is_refused(tmp_path, videos, counting) -> None:
     Store.create(tmp_path / "store", encoder="siglip").close()
-    with refused(file=tmp_path / "store", field="encoder", value="counting"):
+    with refused(tmp_path / "store", "encoder", "counting"):
         ingest([row_of(videos[0])], tmp_path / "store", encoder=counting)
-    with refused(file=tmp_path / "store", field="encoder", value=None):
+    with refused(tmp_path / "store", "encoder"):
         ingest([row_of(videos[0])], tmp_path / "store")
 
 
 @pytest.mark.parametrize("options", [{"engine": "spark"}, {"workers": 0}, {"retry": True}])
 def test_options_that_cannot_be_are_refused(tmp_path, videos, counting, options) -> None:
-    with refused(field=next(iter(options))):
+    with refused(next(iter(options))):
         ingest([row_of(videos[0])], tmp_path / "store", encoder=counting, **options)
     assert not (tmp_path / "store").exists()
 
@@ -635,7 +634,7 @@ def test_files_elsewhere_are_fetched_and_exports_put(
         with pytest.raises(InputError, match=r"s3nope://x: cannot be reached"):
             store.export("s3nope://x")
     gone = [{**videos[0], "video": "memory://bucket/gone.mp4"}]
-    with refused(SeveralProblems, file="the manifest") as caught:
+    with refused("the manifest", kind=SeveralProblems) as caught:
         ingest(gone, tmp_path / "store", encoder=counting)
     assert caught.value.problems == ("item 1: memory://bucket/gone.mp4 does not exist",)
 
@@ -661,7 +660,7 @@ def test_a_folder_elsewhere_is_fetched_whole_and_is_the_same_again(tmp_path) -> 
 def test_a_path_that_no_file_can_have_is_refused_with_its_line(tmp_path) -> None:
     lines = [json.dumps({"video": path, "masks": "m"}) for path in ("v" * 5000, "a\0b", "ok.mp4")]
     (tmp_path / "m.jsonl").write_text("\n".join(lines))
-    with refused(SeveralProblems, file=tmp_path / "m.jsonl") as caught:
+    with refused(tmp_path / "m.jsonl", kind=SeveralProblems) as caught:
         read_manifest(tmp_path / "m.jsonl")
     assert {text.partition(":")[0] for text in caught.value.problems} == {
         "line 1",
@@ -727,7 +726,7 @@ def test_a_fetched_manifest_names_only_what_lies_below_it_or_below_root(tmp_path
 
     assert len(read(*fine)) == 2
     assert len(read(*fine, root / "v.mp4", root=root)) == 3
-    with refused(SeveralProblems, file="memory://mine/m.csv") as caught:
+    with refused("memory://mine/m.csv", kind=SeveralProblems) as caught:
         read(*outside, root=root)
     assert [text.partition(":")[0] for text in caught.value.problems] == [
         f"line {at}" for at in range(2, 2 + len(outside))
@@ -737,7 +736,7 @@ def test_a_fetched_manifest_names_only_what_lies_below_it_or_below_root(tmp_path
 
 def test_without_fsspec_the_extra_is_named(tmp_path, videos, counting, monkeypatch) -> None:
     monkeypatch.setitem(sys.modules, "fsspec", None)
-    with refused(SeveralProblems, file="the manifest") as caught:
+    with refused("the manifest", kind=SeveralProblems) as caught:
         ingest([{**videos[0], "video": "s3://b/v.mp4"}], tmp_path / "store", encoder=counting)
     assert "s3://b/v.mp4" in caught.value.problems[0]
     ingest([row_of(videos[0])], tmp_path / "store", encoder=counting)

@@ -92,10 +92,10 @@ def test_errors_of_tasks_become_errors_of_ours(ray, tmp_path, monkeypatch) -> No
 
     with monkeypatch.context() as changed:
         changed.setattr(_query.Query, "_part", elsewhere)
-        with refused(file=tmp_path / "elsewhere"):
+        with refused(tmp_path / "elsewhere"):
             next(store.query(words(), engine="ray"))
         changed.setattr(_query.Query, "_part", outdated)
-        with refused(field="version"):
+        with refused("the driver runs 0"):
             next(store.query(words(), engine="ray"))
 
     def broken(*_: object) -> None:
@@ -144,7 +144,7 @@ def test_an_address_without_a_cluster_is_refused_at_once(
 
     monkeypatch.setattr(ray, "is_initialized", lambda: False)  # no test leaves one behind
     store = filled(tmp_path / "s")
-    with refused(field="ray_address", value=address):
+    with refused(address):
         store.query(words(), engine="ray", ray_address=address)
     vocabulary = tmp_path / "words.npz"
     write_vocabulary(vocabulary, words())
@@ -178,7 +178,7 @@ def test_a_port_where_something_else_listens_is_refused_before_a_store_is_made(
             address,
         )
         monkeypatch.setenv("RAY_ADDRESS", address)
-        with refused(field="ray_address", value=address):
+        with refused("Ray address", address):
             cluster.check_engine("ray", None)
     assert (ran.code, ran.out) == (2, "")
     assert "no cluster answers (something answers there, but not Ray" in " ".join(ran.err.split())
@@ -268,12 +268,12 @@ def test_the_folder_of_a_killed_run_is_removed_by_the_next_one() -> None:
 
 def test_engines_that_cannot_be_used_are_refused_at_once(tmp_path, monkeypatch) -> None:
     store = filled(tmp_path / "s")
-    with refused(field="engine", value="spark"):
+    with refused("engine", "spark"):
         store.query(words(), engine="spark")
-    with refused(field="ray_address", value="auto", remedy="name the engine ray, too"):
+    with refused("ray", "auto", "name the engine ray, too"):
         store.query(words(), ray_address="auto")
     monkeypatch.setitem(sys.modules, "ray", None)
-    with refused(MissingExtra, remedy=extra("ray")):
+    with refused(extra("ray"), kind=MissingExtra):
         store.query(words(), engine="ray")
 
 

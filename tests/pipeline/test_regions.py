@@ -70,20 +70,20 @@ def test_between_boxes_that_a_person_drew_the_box_moves_evenly(path, tmp_path) -
 
 
 @pytest.mark.parametrize(
-    "options",
+    ("options", "facts"),
     [
-        {"whole": True, "masks": {0: {1: np.ones((48, 96), bool)}}},
-        {"whole": True, "box": (1, 1, 9, 9)},
-        {"fixed": True, "whole": True},
+        ({"whole": True, "masks": {0: {1: np.ones((48, 96), bool)}}}, ("masks", "whole")),
+        ({"whole": True, "box": (1, 1, 9, 9)}, ("box", "whole")),
+        ({"fixed": True, "whole": True}, ("fixed", "box")),
     ],
 )
-def test_two_ways_to_say_where_the_object_is_are_refused(path, options) -> None:
-    with refused():
+def test_two_ways_to_say_where_the_object_is_are_refused(path, options, facts) -> None:
+    with refused(*facts):
         dejacue.find(path, examples=EXAMPLES, encoder=ColourRows(), **options)
 
 
 def test_without_a_name_or_a_place_all_ways_are_listed(path) -> None:
-    with refused(field="masks", file=path) as refusal:
+    with refused(path, "masks") as refusal:
         dejacue.find(path, examples=EXAMPLES, encoder=ColourRows())
     for way in ("name", "box", "masks", "whole picture"):
         assert way in str(refusal.value)
@@ -95,7 +95,7 @@ def test_without_a_name_or_a_place_all_ways_are_listed(path) -> None:
 def test_a_damaged_region_is_refused(tmp_path, text) -> None:
     file = tmp_path / "region.json"
     file.write_text(text)
-    with refused(file=file):
+    with refused(file):
         open_masks(file)
 
 

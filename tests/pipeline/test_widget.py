@@ -24,7 +24,7 @@ def finding() -> Finding:
 def test_without_anywidget_one_sentence_says_what_to_install(finding, monkeypatch) -> None:
     monkeypatch.setitem(sys.modules, "anywidget", None)
     widget_class.cache_clear()
-    with refused(MissingExtra, remedy=extra("notebook")):
+    with refused(extra("notebook"), kind=MissingExtra):
         finding.widget()
     widget_class.cache_clear()
 

@@ -311,13 +311,13 @@ def test_what_does_not_fit_is_refused_in_one_sentence(folder, tmp_path):
     other = replace(scene.history, encoder="another")
     with pytest.raises(InputError, match='"another", but the vocabulary with "one"'):
         check_words(vocabulary, other)
-    with refused(field="encoder", value="mini"):
+    with refused("encoder", "mini"):
         check_words(vocabulary, encoder="mini")
-    with refused(field="encoder", value="siglip2"):
+    with refused("encoder", "siglip2"):
         check_words(CUP, folder / "finding", encoder="siglip2")
-    with refused(field="encoder", value="minni"):
+    with refused("encoder", "minni"):
         check_words(CUP, encoder="minni")
-    with refused(file=folder / "cup" / "scene.mp4"):
+    with refused(folder / "cup" / "scene.mp4"):
         check_words(CUP, folder / "cup" / "scene.mp4", encoder="mini")
     with pytest.raises(InputError, match="name the encoder for the words"):
         check_words(CUP, replace(scene.history, encoder=None))

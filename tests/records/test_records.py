@@ -62,7 +62,7 @@ def test_the_interval_of_frames_is_the_median_over_neighbours(frames, times, int
 
 @pytest.mark.parametrize("name", ["", "  ", 3])
 def test_a_reference_names_its_states(name) -> None:
-    with refused(field="states", value=name):
+    with refused(f"reference cup: state name {name!r}"):
         Reference("cup", {name: [(0, 3)]})
 
 
@@ -111,15 +111,15 @@ def test_a_window_holds_plain_numbers_whatever_it_was_made_of(pair):
 
 @pytest.mark.parametrize("number", [int, np.int64])
 def test_window_refuses_to_end_before_it_starts(number):
-    with refused(field="end", value=4):
+    with refused("window [5, 4] ends before it starts"):
         Window(number(5), number(4))
 
 
 @pytest.mark.parametrize("bad", [1.0, "1", None, np.float32(1), float("nan")])
 def test_window_refuses_what_is_not_a_whole_number(bad):
-    with refused(field="start", value=bad):
+    with refused("start", bad):
         Window(bad, 5)
-    with refused(field="end", value=bad):
+    with refused("end", bad):
         Window(0, bad)
 
 
@@ -212,7 +212,7 @@ def test_history_says_what_it_is():
 
 
 def test_history_without_an_observed_frame_is_refused():
-    with refused(field="features", value=(0, 5)):
+    with refused("history cup: no observed frame"):
         History(np.empty((0, 5)), id="cup")
 
 
@@ -231,9 +231,8 @@ def test_history_without_an_observed_frame_is_refused():
     ],
 )
 def test_bad_frames_are_refused(indices, detail):
-    with refused(field="frames") as caught:
+    with refused("frames", detail):
         History(ROWS, indices, "cup")
-    assert detail in str(caught.value)
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
@@ -241,34 +240,33 @@ def test_bad_frames_are_refused(indices, detail):
 def test_a_value_that_is_not_finite_is_named_by_row_and_dimension(value, dtype):
     rows = np.ones((5000, 3), dtype)
     rows[4999, 1] = value
-    with refused(field="features", value=4999) as caught:
+    with refused("features", 4999, f"{value} at dimension 1"):
         History(rows)
-    assert f"{value} at dimension 1" in str(caught.value)
 
 
 def test_a_zero_vector_has_no_direction():
-    with refused(field="features", value=2, remedy="remove it"):
+    with refused("features", 2, "remove it"):
         History([[1, 0], [0, 1], [0, 0]])
 
 
 @pytest.mark.parametrize("length", [1e16, 1e20, 1e100])
 def test_an_absurd_length_is_refused(length):
-    with refused(field="features", value=1, remedy="rescale it to about 1"):
+    with refused("features", 1, "rescale it to about 1"):
         History([[1.0, 0.0], [length, 0.0]])
 
 
 @pytest.mark.parametrize("length", [1e-20, 1e-300])
 def test_a_vanishing_length_counts_as_zero(length):
-    with refused(field="features", value=0, remedy="remove it"):
+    with refused("features", 0, "remove it"):
         History([[length, 0.0]])
 
 
 def test_lengths_are_refused_from_their_bounds_on():
     for length in (2e-15, 9e14):  # a squared length of float32 holds
         History([[length, 0.0]])
-    with refused(field="features", remedy="remove it"):
+    with refused("features", "remove it"):
         History([[0.9e-15, 0.0]])
-    with refused(field="features", remedy="rescale it to about 1"):
+    with refused("features", "rescale it to about 1"):
         History([[1.1e15, 0.0]])
 
 
@@ -286,12 +284,12 @@ def test_lengths_are_refused_from_their_bounds_on():
     ],
 )
 def test_features_that_are_no_table_of_numbers_are_refused(rows):
-    with refused(field="features", value=np.shape(rows)):
+    with refused("features", np.shape(rows)):
         History(rows)
 
 
 def test_rows_of_different_length_are_refused():
-    with refused(field="features"):
+    with refused("features"):
         History([[1, 2], [3]], id="cup")
 
 
@@ -310,14 +308,13 @@ def test_rows_of_different_length_are_refused():
     ],
 )
 def test_bad_optional_columns_are_refused(column, values, detail):
-    with refused(field=column) as caught:
+    with refused(column, detail):
         History(ROWS, id="cup", **{column: values})
-    assert detail in str(caught.value)
 
 
 def test_names_of_a_history_are_text():
     for field in ("id", "encoder"):
-        with refused(field=field, value=5):
+        with refused(field, 5):
             History(ROWS, **{field: 5})
 
 
@@ -359,7 +356,7 @@ def test_vocabulary_can_come_from_a_plain_dict_or_a_document_with_an_object():
     ],
 )
 def test_a_document_with_other_keys_is_refused_not_guessed_at(document):
-    with refused(field="states", value=list(document)):
+    with refused("states"):
         Vocabulary.from_dict(document)
 
 
@@ -384,51 +381,51 @@ def test_a_description_may_be_repeated_within_its_state():
 
 
 @pytest.mark.parametrize(
-    ("states", "field", "value"),
+    ("states", "fact"),
     [
-        ({}, "states", 0),
-        ({"empty": "empty cup"}, "states", 1),
-        ({"empty": [], "filled": "x"}, "empty", None),
-        ({"empty": None, "filled": "x"}, "empty", None),
-        ({"empty": "x", "filled": ["y", "x"]}, "filled", "x"),
-        ({"empty": [" "], "filled": "x"}, "empty", " "),
-        ({"empty": "", "filled": "x"}, "empty", ""),
-        ({"empty": ["y", 3], "filled": "x"}, "empty", 3),
-        ({"empty": 5, "filled": "x"}, "empty", 5),
-        ({"empty": {"a": "b"}, "filled": "x"}, "empty", {"a": "b"}),
-        ({True: "lamp on", "off": "lamp off"}, "states", True),
-        ({1: "one", "2": "two"}, "states", 1),
-        ({"": "x", "filled": "y"}, "states", ""),
-        (["empty", "filled"], "states", None),
+        ({}, "0 state"),
+        ({"empty": "empty cup"}, "1 state"),
+        ({"empty": [], "filled": "x"}, "empty"),
+        ({"empty": None, "filled": "x"}, "empty"),
+        ({"empty": "x", "filled": ["y", "x"]}, "x"),
+        ({"empty": [" "], "filled": "x"}, "empty"),
+        ({"empty": "", "filled": "x"}, "empty"),
+        ({"empty": ["y", 3], "filled": "x"}, "empty"),
+        ({"empty": 5, "filled": "x"}, "not 5"),
+        ({"empty": {"a": "b"}, "filled": "x"}, {"a": "b"}),
+        ({True: "lamp on", "off": "lamp off"}, "vocabulary: state name True is not text"),
+        ({1: "one", "2": "two"}, "state name 1"),
+        ({"": "x", "filled": "y"}, "vocabulary: state name '' is not text"),
+        (["empty", "filled"], "states"),
     ],
 )
-def test_bad_states_are_refused(states, field, value):
-    with refused(field=field, value=value):
+def test_bad_states_are_refused(states, fact):
+    with refused(fact):
         Vocabulary(states)
 
 
 @pytest.mark.parametrize(
-    ("document", "field", "value"),
+    ("document", "fact"),
     [
-        (["empty", "empty"], "states", "empty"),
-        (None, "states", None),
-        ({"object": "cup", "states": ["empty", 5]}, "states", 5),
-        ({"object": "cup", "states": None}, "states", None),
-        ({"object": 5, "states": STATES}, "object", 5),
+        (["empty", "empty"], "empty"),
+        (None, "states"),
+        ({"object": "cup", "states": ["empty", 5]}, "5 is"),
+        ({"object": "cup", "states": None}, "states"),
+        ({"object": 5, "states": STATES}, "not 5"),
     ],
 )
-def test_bad_vocabulary_documents_are_refused(document, field, value):
-    with refused(field=field, value=value):
+def test_bad_vocabulary_documents_are_refused(document, fact):
+    with refused(fact):
         Vocabulary.from_dict(document)
 
 
 def test_there_must_be_one_feature_row_per_description():
-    with refused(field="features", value=2):
+    with refused("descriptions but 2"):
         Vocabulary(STATES, np.eye(2))
 
 
 def test_bad_text_features_are_refused():
-    with refused(field="features", value=1, remedy="remove it"):
+    with refused("features", 1, "remove it"):
         Vocabulary(STATES, [[1, 0], [0, 0], [0, 1]])
 
 
@@ -444,9 +441,9 @@ def test_evidence_is_read_only():
 
 
 def test_an_interval_refuses_frames_that_are_none():
-    with refused(field="end", value=4):
+    with refused("window [5, 4] ends before it starts"):
         Interval("empty", 5, 4)
-    with refused(field="start", value=0.5):
+    with refused("start", 0.5):
         Interval("empty", 0.5, 4)
 
 
@@ -531,9 +528,9 @@ def test_a_timeline_is_indexed_by_number_or_state(timeline):
 def test_an_unknown_state_gets_the_nearest_one_suggested(timeline):
     with pytest.raises(KeyError, match=r'unknown state "fillde"; did you mean "filled"'):
         timeline["fillde"]
-    with refused(field="state", value="fillde"):
+    with refused("state", "fillde"):
         timeline_of([Interval("fillde", 0, 1)])
-    with refused(field="description", value="x", remedy="known: cup with coffee"):
+    with refused("description", "x", "known: cup with coffee"):
         timeline_of([Interval("filled", 0, 1, description="x")])
 
 
@@ -584,9 +581,9 @@ def test_at_is_the_state_that_holds_there(timeline):
 
 def test_at_takes_either_a_time_or_a_frame(timeline):
     for arguments in ({}, {"time_s": 1.0, "frame": 3}):
-        with refused(field="time_s"):
+        with refused("a time in seconds, or a frame"):
             timeline.at(**arguments)
-    with refused(field="times_s", remedy="give at(frame=…)"):
+    with refused("times", "give at(frame=…)"):
         timeline_of(EACH).at(1.0)
 
 
@@ -640,9 +637,9 @@ def test_json_keeps_letters_of_every_alphabet():
 
 @pytest.mark.parametrize("score", [float("nan"), float("inf")])
 def test_a_timeline_that_json_has_no_word_for_is_refused(score):
-    with refused(field="timeline", value="cup"):
+    with refused("timeline", "cup"):
         timeline_of([Interval("empty", 0, 1, score)]).to_json()
-    with refused(field="timeline", value="cup"):
+    with refused("timeline", "cup"):
         timeline_of([], settings={"level": score, "of": object()}).to_json()
 
 
@@ -692,7 +689,7 @@ def test_dataframe_has_one_row_per_interval(timeline, library):
 
 
 def test_an_unknown_data_frame_library_is_refused(timeline):
-    with refused(field="library", value="json"):
+    with refused("library", "json"):
         timeline.to_dataframe("json")
 
 
@@ -748,7 +745,7 @@ def test_timelines_of_many_histories_are_joined_and_split_as_they_were():
     assert [row["history"] for row in joined.to_rows()] == ["cup"] * 3 + ["door"] * 3
     assert [row["notes"] for row in joined.to_rows()] == ["a note"] * 3 + [None] * 3
     assert "2 histories" in repr(Timeline.joined([cup, door]))
-    with refused(field="subjects", value=3):
+    with refused("timeline holds 3"):
         joined.states  # noqa: B018
 
 
@@ -764,14 +761,14 @@ def test_timelines_are_read_once():
     timelines = locate_many([scene.history], scene.vocabulary)
     (timeline,) = timelines
     assert timeline.to_json() == locate(scene.history, scene.vocabulary).to_json()
-    with refused(field="timelines"):
+    with refused("timelines"):
         timelines.joined()
 
 
 def test_indices_that_do_not_fit_are_refused_not_wrapped():
-    with refused(field="frames"):
+    with refused("history unnamed: frame 9223372036854775808"):
         History(np.ones((1, 2)), np.array([2**63], np.uint64))
-    with refused(field="source_frames"):
+    with refused("source_frames"):
         History(np.ones((2, 2)), source_frames=np.array([0, 2**63], np.uint64))
 
 
@@ -779,7 +776,7 @@ def test_indices_that_do_not_fit_are_refused_not_wrapped():
 def test_frames_are_counted_up_to_two_to_the_53rd(dtype):
     assert History(np.ones((2, 2)), np.array([0, 2**53], dtype)).frames[-1] == 2**53
     for beyond in (np.array([0, 2**53 + 1], dtype), [-(2**53) - 1, 0]):
-        with refused(field="frames"):
+        with refused("history unnamed"):
             History(np.ones((2, 2)), beyond)
 
 
@@ -788,7 +785,7 @@ def test_times_and_frames_of_the_file_are_as_large_as_frames(column):
     largest = History(np.ones((2, 2)), **{column: [-(2**53), 2**53]})
     assert getattr(largest, column).tolist() == [-(2**53), 2**53]
     for beyond in ([0, 2**53 + 2], [-(2**60), 0]):
-        with refused(field=column):
+        with refused(column):
             History(np.ones((2, 2)), **{column: beyond})
 
 
@@ -820,7 +817,7 @@ def test_a_window_of_samples_leads_back_to_the_file_and_a_window_of_the_file_to_
     assert history.from_source(Window(13, 22)) == Window(1, 4)
     assert history.from_source(Window(11, 21)) == Window(1, 2)  # what was taken in it
     assert history.from_source(Window(17, 21)) is None
-    with refused(field="window", value=Window(1, 3)):
+    with refused("window", Window(1, 3)):
         history.to_source(Window(1, 3))
 
 
@@ -920,7 +917,7 @@ def test_the_ends_of_some_rows_are_those_among_all() -> None:
 
 
 def test_a_number_too_large_for_a_column_is_refused_with_its_name() -> None:
-    with refused(field="end"):
+    with refused("an interval has a number too large"):
         Timeline.of([Interval("a", 0, 1 << 63, 1.0)], {"a": ["a 1"]}, history_id="h")
 
 

@@ -205,7 +205,7 @@ def test_webvtt_of_several_objects_names_them_and_of_several_videos_is_refused()
     text = to_webvtt(timelines, histories, videos={"cup": "kitchen", "plate": "kitchen"})
     assert "cup · empty: empty cup" in text
     assert "plate · filled: cup filled with tea" in text
-    with refused(field="videos"):
+    with refused("subtitles belong to one video"):
         to_webvtt(timelines, histories, videos={"cup": "kitchen", "plate": "hall"})
 
 
@@ -296,9 +296,9 @@ def test_labels_need_the_evidence_that_find_keeps() -> None:
 @pytest.mark.parametrize("name", [name for name, export in EXPORTS.items() if export.timed])
 def test_formats_in_seconds_refuse_a_history_without_times(name) -> None:
     export = EXPORTS[name]
-    with refused(field="times_s"):
+    with refused("times"):
         export(timeline(), cup(times_s=None))
-    with refused(field="histories"):
+    with refused('timeline of "cup" has no times'):
         export(timeline())
 
 
@@ -353,9 +353,9 @@ def test_of_nothing_found_tables_have_a_head_and_no_row() -> None:
 
 
 def test_times_that_do_not_grow_and_a_single_frame_are_refused() -> None:
-    with refused(field="times_s", value=2):
+    with refused("times", 2):
         frame_ends_s(History(np.ones((3, 2)), times_s=[0.0, 1.0, 1.0]))
-    with refused(field="ends_s"):
+    with refused('history "unnamed" has a single frame of unknown'):
         frame_ends_s(History(np.ones((1, 2)), times_s=[0.0]))
 
 
@@ -368,7 +368,7 @@ def test_a_window_of_another_history_is_refused(window) -> None:
 
 def test_nothing_to_export_is_refused() -> None:
     for export in EXPORTS.values():
-        with refused(field="timelines"):
+        with refused("there is no timeline to export"):
             export([])
 
 

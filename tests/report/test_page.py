@@ -417,13 +417,13 @@ def test_the_most_severe_notes_stand_above_everything_else() -> None:
 
 
 def test_a_thumbnail_that_is_no_picture_is_refused() -> None:
-    with refused(field="thumbnails", value=3):
+    with refused("of frame 3"):
         report_page(*small(), thumbnails=[(3, b"GIF89a")])
 
 
 def test_evidence_of_another_history_is_refused() -> None:
     _, timeline = small()
-    with refused(field="history", value="other"):
+    with refused("history"):
         report_page(History(np.ones((9, 4)), id="other"), timeline)
 
 

@@ -56,9 +56,7 @@ def test_a_state_that_was_not_found_has_a_curve_and_no_shaded_window() -> None:
 
 
 def test_a_timeline_without_evidence_says_how_to_make_it() -> None:
-    with refused(
-        field="timeline", remedy="make it with dejacue.find, or dejacue.method.localization.analyse"
-    ):
+    with refused("timeline", "make it with dejacue.find, or dejacue.method.localization.analyse"):
         evidence_figure(SCENE.history, locate(SCENE.history, SCENE.vocabulary))
 
 

@@ -239,7 +239,7 @@ def test_pictures_become_text_only_where_no_addresses_are_given() -> None:
         analyse(generated.history, generated.vocabulary),
         thumbnails={3: b"no picture"},
     )
-    with refused(field="thumbnails", value=3):
+    with refused("of frame 3"):
         finding.scene()
     drawn = checked(finding.scene(thumbnails=[(3, "/3.jpg", None)]))
     assert [picture["url"] for picture in drawn["thumbnails"]] == ["/3.jpg"]
@@ -320,7 +320,7 @@ def test_without_evidence_there_are_rows_without_curves() -> None:
 
 def test_evidence_of_another_history_is_refused() -> None:
     _, timeline = by_hand()
-    with refused(field="history", value="other"):
+    with refused("history"):
         scene(History(np.ones((9, 4)), id="other"), timeline)
 
 

@@ -65,13 +65,13 @@ def test_several_objects_take_one_pass_and_lineages_unite() -> None:
 
 
 def test_an_object_that_is_never_visible_is_refused() -> None:
-    with refused(file="still", field="objects"):
+    with refused("still", "cup is never visible"):
         build_history(Still(), Boxes(), Means(), objects=[9], id="cup")
 
 
 def test_one_id_may_be_a_number_and_words_a_plain_mapping() -> None:
     assert len(build_history(Still(), Boxes(), Means(), objects=1)) == 8
-    with refused(field="objects", value="all"):
+    with refused("objects", "all"):
         build_history(Still(), Boxes(), Means(), objects="all")
     vocabulary = encode_vocabulary({"empty": ["empty cup"], "full": "full cup"}, Means())
     assert vocabulary.descriptions == ("empty cup", "full cup")
@@ -83,9 +83,9 @@ def test_options_of_opening_reach_the_video_and_the_masks(scene) -> None:
     history = build_history(*arguments, objects=1, stride=3, match="source")
     visible = [k for k in range(0, len(rendered.visible), 3) if rendered.visible[k]]
     assert history.source_frames.tolist() == visible
-    with refused(field="option of build_history", value="strid"):
+    with refused("option of build_history", "strid"):
         build_history(*arguments, strid=3)
-    with refused(field="stride"):
+    with refused("stride"):
         build_history(open_video(arguments[0]), *arguments[1:], stride=3)
 
 
@@ -93,9 +93,8 @@ def test_masks_of_several_objects_are_refused_and_their_ids_named(tmp_path) -> N
     masks = {0: {1: np.eye(16, dtype=bool), 2: np.ones((16, 16), bool)}}
     (tmp_path / "frames").mkdir()
     Image.fromarray(np.zeros((16, 16, 3), np.uint8)).save(tmp_path / "frames" / "0.png")
-    with refused(field="objects") as caught:
+    with refused("objects", "holds the objects 1, 2"):
         build_history(tmp_path / "frames", masks, Means())
-    assert "holds the objects 1, 2" in str(caught.value)
     assert len(build_history(tmp_path / "frames", masks, Means(), objects=[1, 2])) == 1
 
 
@@ -116,9 +115,8 @@ def test_an_encoder_that_lacks_something_is_told_what() -> None:
     class Half:
         identity, size = "half", 16
 
-    with refused(field="encoder") as caught:
+    with refused("encoder", "dimension, details, batch, workers, encode_images"):
         build_history(Still(), Boxes(), Half())
-    assert "dimension, details, batch, workers, encode_images" in str(caught.value)
 
 
 def test_a_full_disk_names_the_partial_file_and_leaves_no_empty_one(tmp_path, monkeypatch) -> None:
@@ -221,9 +219,9 @@ def test_results_come_in_order_from_several_threads() -> None:
 
 def test_an_error_in_a_thread_is_the_callers() -> None:
     def fail(x: int) -> int:
-        raise InputError("fails", value=x)
+        raise InputError(f"fails at {x}")
 
-    with refused(value=0):
+    with refused("fails at 0"):
         list(ahead(fail, range(10), 2))
 
 

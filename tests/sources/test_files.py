@@ -128,7 +128,7 @@ def test_a_bare_vocabulary_comes_back_without_names(tmp_path):
 
 
 def test_a_vocabulary_without_features_is_not_written(tmp_path):
-    with refused(field="features"):
+    with refused("features"):
         write_vocabulary(tmp_path / "v.npz", Vocabulary({"a": "x", "b": "y"}))
     assert list(tmp_path.iterdir()) == []
 
@@ -193,15 +193,15 @@ def test_a_prompt_variant_is_picked_by_name(prompts_file, prompts, rows):
 
 
 def test_prompt_variants_have_to_be_chosen(prompts_file):
-    with refused(file=prompts_file, field="templates", value=None):
+    with refused(prompts_file, "templates"):
         read_vocabulary(prompts_file)
-    with refused(file=prompts_file, field="templates", value="phto"):
+    with refused(prompts_file, "templates", "phto"):
         read_vocabulary(prompts_file, templates="phto")
 
 
 def test_a_vocabulary_without_variants_has_none_to_choose(tmp_path):
     path = write_vocabulary(tmp_path / "v.npz", Vocabulary({"a": "x", "b": "y"}, ROWS[:2]))
-    with refused(file=path, field="templates", value="raw"):
+    with refused(path, "templates"):
         read_vocabulary(path, templates="raw")
 
 
@@ -213,7 +213,7 @@ def test_variant_names_must_fit_the_features(tmp_path):
         variant_names=np.array(["raw", "photo", "more"]),
         text_features=ROWS.reshape(2, 2, 5),
     )
-    with refused(file=path, field="variant_names"):
+    with refused(path, "variant names"):
         read_vocabulary(path, templates="raw")
 
 
@@ -270,29 +270,29 @@ def test_a_byte_order_mark_is_no_part_of_the_words(tmp_path, name, text):
 
 
 @pytest.mark.parametrize(
-    ("text", "attributes"),
+    ("text", "facts"),
     [
-        ("empty: a\nfilled: b\nempty: c\n", {"field": "empty"}),
-        ("states: {a: x, b: y}\nstates: {c: x, d: y}\n", {"field": "states"}),
-        ("on: lamp on\noff: lamp off\n", {"line": 1, "value": "on"}),
-        ("a: x\nb: [y, Off]\n", {"line": 2, "value": "Off"}),
-        ("object: yes\nstates: {a: x, b: y}\n", {"line": 1, "value": "yes"}),
-        ("1: one\n2: two\n", {}),
-        ("empty: 5\nfilled: full\n", {}),
-        ("empty:\nfilled: full\n", {}),
-        ("empty: a cup\n", {}),
-        ("- empty\n- empty\n", {"field": "states", "value": "empty"}),
-        ("- empty\n- 5\n", {"field": "states", "value": 5}),
-        (f"a: x\nb: {'1:' * 5000}1\n", {"line": 2, "remedy": "put it in quotes"}),
-        (f"a: x\nb: 0x{'f' * 5000}\n", {"line": 2}),
-        (f"a: x\nb: [{'y,' * 40_000}y]\n", {"remedy": "write it as JSON"}),
-        ("# to be filled in\n", {}),
-        ("", {}),
+        ("empty: a\nfilled: b\nempty: c\n", ("empty",)),
+        ("states: {a: x, b: y}\nstates: {c: x, d: y}\n", ("states",)),
+        ("on: lamp on\noff: lamp off\n", ("line 1", "on")),
+        ("a: x\nb: [y, Off]\n", ("line 2", "Off")),
+        ("object: yes\nstates: {a: x, b: y}\n", ("line 1", "yes")),
+        ("1: one\n2: two\n", ("vocabulary: state name 1 is not text",)),
+        ("empty: 5\nfilled: full\n", ('vocabulary: state "empty" must list',)),
+        ("empty:\nfilled: full\n", ('vocabulary: state "empty" has no description',)),
+        ("empty: a cup\n", ("vocabulary: 1 state in words alone",)),
+        ("- empty\n- empty\n", ("empty",)),
+        ("- empty\n- 5\n", (5,)),
+        (f"a: x\nb: {'1:' * 5000}1\n", ("line 2", "put it in quotes")),
+        (f"a: x\nb: 0x{'f' * 5000}\n", ("line 2",)),
+        (f"a: x\nb: [{'y,' * 40_000}y]\n", ("write it as JSON",)),
+        ("# to be filled in\n", ("vocabulary: expected states and their",)),
+        ("", ("is empty",)),
     ],
 )
-def test_yaml_that_is_no_vocabulary_is_refused_in_one_line(tmp_path, text, attributes):
+def test_yaml_that_is_no_vocabulary_is_refused_in_one_line(tmp_path, text, facts):
     path = write_text(tmp_path / "cup.yaml", text)
-    with refused(file=path, **attributes) as caught:
+    with refused(path, *facts) as caught:
         read_vocabulary(path)
     assert len(str(caught.value).splitlines()) == 1
 
@@ -313,7 +313,7 @@ def test_yaml_that_is_no_vocabulary_is_refused_in_one_line(tmp_path, text, attri
 )
 def test_what_is_not_valid_yaml_is_refused_in_one_line(tmp_path, text):
     path = write_text(tmp_path / "cup.yaml", text)
-    with refused(file=path) as caught:
+    with refused(path) as caught:
         read_vocabulary(path)
     caught.match("not valid YAML")
     assert len(str(caught.value).splitlines()) == 1
@@ -325,25 +325,25 @@ def test_quotes_make_on_and_off_names(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("text", "attributes"),
+    ("text", "facts"),
     [
-        ('{"a": "x", "b": "y", "a": "z"}', {"field": "a"}),
-        ('{"states": {"a": "x", "b": "y", "b": "z"}}', {"field": "b"}),
-        ('{"a": "x",', {}),
-        ("", {}),
-        ("[" * 100_000, {}),
-        ('{"a": ' + "1" * 5000 + "}", {"line": 1, "value": "1" * 5000}),
-        ('{"a": "x",\n"b": NaN}', {"line": 2, "value": "NaN"}),
-        ('{"a": 1e999, "b": "y"}', {"line": 1, "value": "1e999"}),
-        ('{"a": "x"}\n{"b": "y"}', {"remedy": "keep one"}),
-        (r'{"a": "x", "b": "\ud83d"}', {"value": r"\ud83d"}),
-        ('["a"]', {}),
-        ("null", {}),
+        ('{"a": "x", "b": "y", "a": "z"}', ("a",)),
+        ('{"states": {"a": "x", "b": "y", "b": "z"}}', ("b",)),
+        ('{"a": "x",', ("not valid JSON, or cut short",)),
+        ("", ("is empty",)),
+        ("[" * 100_000, ("not valid JSON, or cut short",)),
+        ('{"a": ' + "1" * 5000 + "}", ("line 1",)),
+        ('{"a": "x",\n"b": NaN}', ("line 2", "NaN")),
+        ('{"a": 1e999, "b": "y"}', ("line 1", "1e999")),
+        ('{"a": "x"}\n{"b": "y"}', ("keep one",)),
+        (r'{"a": "x", "b": "\ud83d"}', (r"\ud83d",)),
+        ('["a"]', ("vocabulary: 1 state in words alone",)),
+        ("null", ("vocabulary: expected states and their",)),
     ],
 )
-def test_bad_json_is_refused_in_one_line(tmp_path, text, attributes):
+def test_bad_json_is_refused_in_one_line(tmp_path, text, facts):
     path = write_text(tmp_path / "cup.json", text)
-    with refused(file=path, **attributes) as caught:
+    with refused(path, *facts) as caught:
         read_vocabulary(path)
     assert len(str(caught.value).splitlines()) == 1
 
@@ -352,31 +352,31 @@ def test_bad_json_is_refused_in_one_line(tmp_path, text, attributes):
 def test_text_that_is_not_utf_8_is_refused(tmp_path, suffix):
     path = tmp_path / f"cup{suffix}"
     path.write_bytes("leer: Gefäß\n".encode("latin-1"))
-    with refused(file=path, remedy="save it as UTF-8"):
+    with refused(path, "save it as UTF-8"):
         read_vocabulary(path)
 
 
 def test_a_word_list_of_more_than_a_megabyte_is_refused(tmp_path):
     path = write_text(tmp_path / "cup.yaml", "#" * (1 << 20) + "\n" + WORDS)
-    with refused(file=path, remedy="check that it is a vocabulary"):
+    with refused(path, "check that it is a vocabulary"):
         read_vocabulary(path)
 
 
 @pytest.mark.parametrize("name", ["cup.txt", "cup", "cup.npz.bak"])
 def test_an_unknown_suffix_is_refused(tmp_path, name):
     path = write_text(tmp_path / name, WORDS)
-    with refused(file=path, value=path.suffix):
+    with refused(path, "a vocabulary is an .npz, .yaml"):
         read_vocabulary(path)
 
 
 @pytest.mark.parametrize("suffix", [".yaml", ".json", ".npz"])
 def test_a_missing_vocabulary_or_a_folder_is_named(tmp_path, suffix):
     path = tmp_path / f"cup{suffix}"
-    with refused(file=path) as caught:
+    with refused(path) as caught:
         read_vocabulary(path)
     caught.match("no such file")
     path.mkdir()
-    with refused(file=path) as caught:
+    with refused(path) as caught:
         read_vocabulary(path)
     caught.match("cannot be read")
 
@@ -387,7 +387,7 @@ def test_a_missing_vocabulary_or_a_folder_is_named(tmp_path, suffix):
 def test_a_missing_history_a_folder_or_a_file_in_a_file_is_named(tmp_path):
     write_text(tmp_path / "file", "x")
     for path in (tmp_path / "nowhere.npz", tmp_path, tmp_path / "file" / "x.npz"):
-        with refused(file=path):
+        with refused(path):
             read_history(path)
 
 
@@ -395,7 +395,7 @@ def test_a_missing_history_a_folder_or_a_file_in_a_file_is_named(tmp_path):
 def test_a_file_that_is_no_zip_is_refused(tmp_path, content):
     path = tmp_path / "x.npz"
     path.write_bytes(content)
-    with refused(file=path) as caught:
+    with refused(path) as caught:
         read_history(path)
     caught.match("not an .npz file, or a damaged one")
 
@@ -405,7 +405,7 @@ def test_a_truncated_file_is_refused_wherever_it_ends(tmp_path):
     whole = path.read_bytes()
     for length in [*range(0, len(whole), 41), len(whole) - 1]:
         path.write_bytes(whole[:length])
-        with refused(file=path):
+        with refused(path):
             read_history(path)
 
 
@@ -416,7 +416,7 @@ def test_objects_are_never_unpickled(tmp_path):
 
     path = tmp_path / "x.npz"
     np.savez(path, features=np.array([Trap()], dtype=object))
-    with refused(file=path, field="features.npy", remedy="save plain numbers and strings"):
+    with refused(path, "features.npy", "save plain numbers and strings"):
         read_history(path)
     assert not (tmp_path / "sprung").exists()
 
@@ -464,7 +464,7 @@ def test_objects_are_never_unpickled(tmp_path):
 )
 def test_a_bad_array_is_named_and_refused(tmp_path, content, keyword):
     path = zipped(tmp_path / "x.npz", {"features.npy": content})
-    with refused(file=path, field="features.npy") as caught:
+    with refused(path, "features.npy") as caught:
         read_history(path)
     caught.match(keyword)
 
@@ -472,13 +472,13 @@ def test_a_bad_array_is_named_and_refused(tmp_path, content, keyword):
 def test_an_array_of_nothing_is_refused(tmp_path):
     content = header("{'descr': '|V0', 'fortran_order': False, 'shape': (3,)}")
     path = zipped(tmp_path / "x.npz", {"features.npy": content})
-    with refused(file=path):
+    with refused(path):
         read_history(path)
 
 
 def test_only_arrays_may_be_members(tmp_path):
     path = zipped(tmp_path / "x.npz", {"features.npy": npy(ROWS), "readme.txt": b"hello"})
-    with refused(file=path, field="readme.txt"):
+    with refused(path, "readme.txt"):
         read_history(path)
 
 
@@ -500,9 +500,8 @@ def test_a_file_that_unpacks_a_hundredfold_is_refused_before_it_is_unpacked(tmp_
     shape = (10_000, 768)
     path = bomb(tmp_path / "x.npz", {"features": (shape, "<f4"), "frames": (shape[:1], "<i8")})
     tracemalloc.start()
-    with refused(file=path) as caught:
+    with refused(path, "29 MB"):
         read_history(path)
-    assert caught.value.value > 29 << 20
     assert tracemalloc.get_traced_memory()[1] < 1 << 22
     tracemalloc.stop()
 
@@ -521,7 +520,7 @@ def test_an_array_that_is_there_twice_is_refused(tmp_path):
     path = zipped(tmp_path / "x.npz", {"features.npy": npy(ROWS)})
     with zipfile.ZipFile(path, "a") as archive, pytest.warns(UserWarning, match="Duplicate name"):
         archive.writestr("features.npy", npy(ROWS))
-    with refused(file=path, field="features", remedy="the file is damaged"):
+    with refused(path, "features", "the file is damaged"):
         read_history(path)
 
 
@@ -531,7 +530,7 @@ def test_an_encrypted_member_is_refused(tmp_path):
     for signature, offset in ((b"PK\x03\x04", 6), (b"PK\x01\x02", 8)):
         content[content.index(signature) + offset] |= 1
     path.write_bytes(content)
-    with refused(file=path, field="features.npy", remedy="save it without a password"):
+    with refused(path, "features.npy", "save it without a password"):
         read_history(path)
 
 
@@ -542,7 +541,7 @@ def test_a_wrong_checksum_is_noticed(tmp_path, copies):
     content = path.read_bytes()
     last = content.index(rows.tobytes()) + rows.nbytes - 1
     path.write_bytes(content[:last] + b"\x01" + content[last + 1 :])
-    with refused(file=path) as caught:
+    with refused(path) as caught:
         read_history(path)
     caught.match("Bad CRC-32 for file 'features.npy'")
 
@@ -554,7 +553,7 @@ def test_a_checksum_is_verified_for_compressed_arrays_too(tmp_path):
     for signature, offset in ((b"PK\x03\x04", 14), (b"PK\x01\x02", 16)):
         content[content.index(signature) + offset] ^= 1
     path.write_bytes(content)
-    with refused(file=path) as caught:
+    with refused(path) as caught:
         read_history(path)
     caught.match("Bad CRC-32")
 
@@ -563,65 +562,65 @@ def test_text_that_is_not_unicode_is_refused(tmp_path):
     beyond = np.array([0x110000], "<u4").view("<U1").reshape(())
     for bad in (beyond, np.array("\ud800")):
         path = save(tmp_path / "x.npz", features=ROWS, id=bad)
-        with refused(file=path, field="id.npy"):
+        with refused(path, "id.npy"):
             read_history(path)
 
 
 def test_a_vocabulary_is_not_a_history_nor_the_other_way_round(tmp_path):
     vocabulary = write_vocabulary(tmp_path / "v.npz", Vocabulary({"a": "x", "b": "y"}, ROWS[:2]))
     history = write_history(tmp_path / "h.npz", History(ROWS))
-    with refused(file=vocabulary, field="schema", value="dejacue.vocabulary/1"):
+    with refused(vocabulary, "dejacue.vocabulary/1"):
         read_history(vocabulary)
-    with refused(file=history, field="schema", value="dejacue.history/1"):
+    with refused(history, "dejacue.history/1"):
         read_vocabulary(history)
 
 
 @pytest.mark.parametrize("schema", [np.arange(3), np.array(b"dejacue.history/1"), np.array(["x"])])
 def test_a_schema_is_one_piece_of_text(tmp_path, schema):
     path = save(tmp_path / "x.npz", features=ROWS, schema=schema)
-    with refused(file=path, field="schema"):
+    with refused(path, "schema"):
         read_history(path)
 
 
 def test_a_file_with_other_arrays_says_which(tmp_path):
     path = save(tmp_path / "x.npz", embeddings=ROWS, index=np.arange(4))
     for read in (read_history, read_vocabulary):
-        with refused(file=path, field="features") as caught:
+        with refused(path, "features") as caught:
             read(path)
         caught.match("holds embeddings, index")
-    with refused(file=zipped(tmp_path / "empty.npz", {}), field="features"):
+    with refused(zipped(tmp_path / "empty.npz", {}), "features"):
         read_history(tmp_path / "empty.npz")
 
 
 def test_a_bad_history_is_refused_under_the_name_of_its_file(tmp_path):
     path = save(tmp_path / "x.npz", features=ROWS, frames=np.array([0, 1, 1, 2]))
-    with refused(file=path) as caught:
+    with refused(path) as caught:
         read_history(path)
     caught.match("frames are repeated")
     path = save(tmp_path / "x.npz", features=ROWS, times_s=np.array(["a", "b", "c", "d"]))
-    with refused(file=path) as caught:
+    with refused(path) as caught:
         read_history(path)
     caught.match("times_s")
     path = save(tmp_path / "x.npz", features=ROWS, id=np.array(5))
-    with refused(file=path, field="id"):
+    with refused(path, "id"):
         read_history(path)
 
 
 @pytest.mark.parametrize(
-    ("changed", "attributes"),
+    ("changed", "facts"),
     [
-        ({"features": ROWS[:1]}, {"field": "features"}),
-        ({"features": np.float32(1)}, {"field": "features"}),
-        ({"states": np.array("a")}, {"field": "features"}),
-        ({"descriptions": np.array(["x"])}, {"field": "features"}),
-        ({"states": np.array([1, 2])}, {"field": "states"}),
-        ({"descriptions": np.array([b"x", b"y"])}, {"field": "states"}),
-        ({"descriptions": np.array(["x", "x"])}, {}),
-        ({"states": np.array(["a", "a"])}, {}),
-        ({"features": np.zeros((2, 5))}, {}),
+        ({"features": ROWS[:1]}, ("features",)),
+        ({"features": np.float32(1)}, ("features",)),
+        ({"states": np.array("a")}, ("features",)),
+        ({"descriptions": np.array(["x"])}, ("features",)),
+        ({"states": np.array([1, 2])}, ("states",)),
+        ({"descriptions": np.array([b"x", b"y"])}, ("states",)),
+        ({"descriptions": np.array(["x", "x"])}, ('vocabulary: "x" describes both "a" and "b"',)),
+        ({"states": np.array(["a", "a"])}, ("vocabulary: 1 state in words alone",)),
+        ({"features": np.zeros((2, 5))}, ("vocabulary: features: row 0 is a zero vector",)),
     ],
 )
-def test_a_bad_vocabulary_is_refused_under_the_name_of_its_file(tmp_path, changed, attributes):
+def test_a_bad_vocabulary_is_refused_under_the_name_of_its_file(tmp_path, changed, facts):
     arrays = {
         "features": ROWS[:2],
         "states": np.array(["a", "b"]),
@@ -629,13 +628,13 @@ def test_a_bad_vocabulary_is_refused_under_the_name_of_its_file(tmp_path, change
     }
     assert len(read_vocabulary(save(tmp_path / "good.npz", **arrays))) == 2
     path = save(tmp_path / "x.npz", **(arrays | changed))
-    with refused(file=path, **attributes):
+    with refused(path, *facts):
         read_vocabulary(path)
 
 
 def test_brackets_without_end_are_refused_at_once(tmp_path):
     (path := tmp_path / "x.yaml").write_text("# states\na: " + "[" * 1_000_000)
-    with refused(file=path) as caught:
+    with refused(path) as caught:
         read_vocabulary(path)
     caught.match("line 2: brackets")
 
@@ -740,7 +739,7 @@ def test_a_link_is_followed_and_stays_a_link(tmp_path):
 
 
 def test_a_folder_is_never_replaced_by_a_file(tmp_path):
-    with refused(file=tmp_path, remedy="give another name"):
+    with refused(tmp_path, "give another name"):
         write_text(tmp_path, "x")
     assert list(tmp_path.iterdir()) == []
 
@@ -748,7 +747,7 @@ def test_a_folder_is_never_replaced_by_a_file(tmp_path):
 @pytest.mark.skipif(not Path("/dev/null").is_char_device(), reason="there is no /dev/null")
 def test_a_device_is_never_replaced_by_a_file(tmp_path):
     (tmp_path / "null").symlink_to("/dev/null")
-    with refused(file=tmp_path / "null", remedy="give another name"):
+    with refused(tmp_path / "null", "give another name"):
         write_text(tmp_path / "null", "x")
     assert Path("/dev/null").is_char_device()
 
@@ -760,18 +759,18 @@ def test_a_place_is_checked_without_making_anything(tmp_path) -> None:
     (tmp_path / "file").write_text("")
     for path, folder in (("new/x.json", False), ("new", True), ("file", False), ("", True)):
         check_place(tmp_path / path, folder=folder)
-    with refused(file=tmp_path / "file", remedy="give another place"):
+    with refused(tmp_path / "file", "give another place"):
         check_place(tmp_path / "file", folder=True)
-    with refused(file=tmp_path / "file" / "x.json", remedy="give another place"):
+    with refused(tmp_path / "file" / "x.json", "give another place"):
         check_place(tmp_path / "file" / "x.json")
-    with refused(file="/proc/x/y", remedy="give another place"):
+    with refused("/proc/x/y", "give another place"):
         check_place("/proc/x/y")
     assert [path.name for path in tmp_path.iterdir()] == ["file"]
 
 
 def test_a_place_without_permission_is_refused(tmp_path, monkeypatch) -> None:
     monkeypatch.setattr(os, "access", lambda *_: False)  # root may write anywhere
-    with refused(file=tmp_path / "x.json") as caught:
+    with refused(tmp_path / "x.json") as caught:
         check_place(tmp_path / "x.json")
     caught.match("not writable")
 
@@ -779,20 +778,20 @@ def test_a_place_without_permission_is_refused(tmp_path, monkeypatch) -> None:
 @pytest.mark.parametrize("name", ["file/x.json", "file/deeper/x.json"])
 def test_a_file_that_cannot_be_made_names_the_place(tmp_path, name) -> None:
     (tmp_path / "file").write_text("")
-    with refused(file=tmp_path / name, remedy="give another place"):
+    with refused(tmp_path / name, "give another place"):
         write_text(tmp_path / name, "x")
-    with refused(file=tmp_path / ("x" * 400), remedy="give another place"):
+    with refused(tmp_path / ("x" * 400), "give another place"):
         write_text(tmp_path / ("x" * 400), "x")
 
 
 def test_of_many_strange_arrays_a_few_are_named(tmp_path) -> None:
     path = write_npz(tmp_path / "x.npz", {f"array{n:02d}": np.zeros(1) for n in range(98)})
-    with refused(file=path, field="features") as caught:
+    with refused(path, "features") as caught:
         read_history(path)
     caught.match("array00.*array07, … and")
     assert len(str(caught.value)) < 300 + len(str(path))
     path = write_npz(tmp_path / "eight.npz", {f"array{n}": np.zeros(1) for n in range(8)})
-    with refused(file=path, field="features") as caught:
+    with refused(path, "features") as caught:
         read_history(path)
     caught.match("array6, array7 and")
 
@@ -807,6 +806,6 @@ def test_the_number_of_frames_looked_at_is_read_with_care(text, known) -> None:
 def test_values_without_size_are_not_counted_out(tmp_path, kind, shape) -> None:
     content = header(f"{{'descr': '{kind}', 'fortran_order': False, 'shape': {shape}}}")
     path = zipped(tmp_path / "x.npz", {"states.npy": content})
-    with refused(file=path, field="states.npy") as caught:
+    with refused(path, "states.npy") as caught:
         read_vocabulary(path)
     caught.match("size zero")

@@ -95,7 +95,7 @@ def test_the_document_alone_holds_the_timeline_without_evidence(tmp_path) -> Non
 
 def test_a_timeline_without_evidence_is_refused_and_nothing_is_written(tmp_path) -> None:
     finding = parts()._replace(timeline=locate(CUP, WORDS))
-    with refused(file=tmp_path / "cup" / DOCUMENT, field="timeline"):
+    with refused(tmp_path / "cup" / DOCUMENT, "timeline"):
         write_finding(tmp_path / "cup", finding)
     assert not list(tmp_path.rglob("*"))
 
@@ -104,7 +104,7 @@ def test_arrays_of_another_finding_are_refused(tmp_path) -> None:
     folder = write_finding(tmp_path / "cup", parts()).parent
     other = write_finding(tmp_path / "other", parts(words=WORDLESS)).parent
     shutil.copy(other / "cup.vocabulary.npz", folder)
-    with refused(file=folder, field="files"):
+    with refused(folder, "files"):
         read_finding(folder)
 
 
@@ -126,7 +126,7 @@ def test_settings_that_its_readout_does_not_take_are_refused(tmp_path) -> None:
     content["timeline"]["settings"]["readout"]["bridge"] = [[]]
     document.write_text(json.dumps(content))
     finding = Finding.read(tmp_path)
-    with refused(field="readout", remedy="read the history again"):
+    with refused("readout", "read the history again"):
         finding.correct({WORDS.state_names[0]: 1})
 
 
@@ -135,5 +135,5 @@ def test_labels_that_are_no_states_of_these_frames_are_refused(tmp_path, labels)
     folder = write_finding(tmp_path, parts()).parent
     arrays = dict(np.load(folder / "cup.evidence.npz"))
     np.savez(folder / "cup.evidence.npz", **arrays | {"labels": np.array(labels)})
-    with refused(file=folder, field="files"):
+    with refused(folder, "files"):
         read_finding(folder)

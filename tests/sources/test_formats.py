@@ -83,17 +83,17 @@ def test_columns_of_a_table_that_unfold_are_refused_before_they_do(tmp_path) -> 
     columns["end"] = columns["start"]
     path = tmp_path / "truth.parquet"
     parquet.write_table(pyarrow.table(columns | {"component": [["c"]] * 200}), path)
-    with refused(file=path, field="component"):
+    with refused(path, "component"):
         read_references(path)
     texts = pyarrow.array(["x" * (1 << 20)] * 200)
     plain = {"compression": "zstd", "use_dictionary": False}
     parquet.write_table(pyarrow.table(columns | {"notes": texts}), path, **plain)
     assert len(read_references(path)) == 1  # nobody reads this column
     damage_nulls(path)
-    with refused(file=path):
+    with refused(path):
         read_references(path)
     parquet.write_table(pyarrow.table(columns | {"component": texts}), path, **plain)
-    with refused(file=path, remedy=UNPACKED):
+    with refused(path, UNPACKED):
         read_references(path)
     group = parquet.read_metadata(path).row_group(0)
     content = path.read_bytes()
@@ -102,14 +102,14 @@ def test_columns_of_a_table_that_unfold_are_refused_before_they_do(tmp_path) -> 
         assert told in content
         content = content.replace(told, b"\x80" * (len(told) - 1) + b"\x00")
     path.write_bytes(content)  # the footer says that nothing is unpacked
-    with refused(file=path, remedy=UNPACKED):
+    with refused(path, UNPACKED):
         read_references(path)
     arrow = tmp_path / "truth.arrow"
     packed = pyarrow.ipc.IpcWriteOptions(compression="zstd")
     table = pyarrow.table(columns)
     with pyarrow.ipc.new_file(arrow, table.schema, options=packed) as writer:
         writer.write_table(table)
-    with refused(file=arrow, remedy="save it without compression"):
+    with refused(arrow, "save it without compression"):
         read_references(arrow)
 
 
@@ -139,7 +139,7 @@ def test_a_small_table_that_unfolds_is_refused_at_once(tmp_path, count, componen
     parquet.write_table(pyarrow.table(rows_of(count, **others)), path, **options)
     assert path.stat().st_size < 500_000
     del others, component
-    with bounded(path, 32 << 20), refused(file=path):
+    with bounded(path, 32 << 20), refused(path):
         read_references(path)
 
 
@@ -170,7 +170,7 @@ def test_row_groups_that_name_the_same_bytes_are_refused(tmp_path) -> None:
     with path.open("ab") as stream:
         stream.write(footer.read_bytes()[4:])
     assert path.stat().st_size < 61_000
-    with bounded(path), refused(file=path):
+    with bounded(path), refused(path):
         read_references(path)
 
 
@@ -194,7 +194,7 @@ def test_a_table_with_a_damaged_column_is_a_sentence(tmp_path) -> None:
     path = tmp_path / "truth.parquet"
     parquet.write_table(pyarrow.table(columns), path)
     damage_nulls(path)
-    with refused(file=path):
+    with refused(path):
         read_references(path)
 
 
@@ -210,7 +210,7 @@ def test_tables_have_at_most_so_many_rows(kind, tmp_path, monkeypatch) -> None:
     assert read_references(write_references(tmp_path / f"truth{kind}", [CUP])) == [CUP]
     jug = Reference("jug", {"full": [(2, 5)]})
     path = write_references(tmp_path / f"more{kind}", [CUP, jug])
-    with refused(file=path, value=4):
+    with refused(path, 4):
         read_references(path)
 
 
@@ -585,46 +585,46 @@ def tasks(*results: list) -> str:
 
 
 BAD = [
-    (".eaf", eaf(tier="comments"), {"field": "state", "value": "comments"}),
-    (".eaf", eaf(b='TIME_VALUE="99000"'), {"field": "end"}),
-    (".eaf", eaf(b='TIME_VALUE="inf"'), {"field": "time", "value": "inf"}),
-    (".eaf", eaf(b=""), {"field": "TIME_SLOT"}),
-    (".eaf", eaf(b='TIME_VALUE="0"'), {"field": "end", "value": "0"}),
-    (".eaf", eaf(a="51", b='TIME_VALUE="90"'), {"field": "times_s"}),
-    (".eaf", eaf().replace("milliseconds", "x"), {"field": "TIME_UNITS", "value": "x"}),
-    (".eaf", eaf()[:200], {"field": None}),
-    (".eaf", '<!DOCTYPE a [<!ENTITY b "c">]>' + eaf(), {"field": "DOCTYPE"}),
-    (".eaf", "<View/>", {"field": "ANNOTATION_DOCUMENT"}),
-    (".eaf", "<ANNOTATION_DOCUMENT/>", {"field": "state", "value": None}),
-    (".srt", "1\n00:00:01,000 --> 00:00:0x,000\nempty\n", {"field": "time"}),
-    (".srt", "1\n00:00:00,000 --> 00:00:01,000\nfull\n", {"field": "state", "value": "full"}),
-    (".srt", "1\n00:00:00,000 --> 00:00:01,000\n\n", {"field": "state", "value": None}),
-    (".vtt", "WEBVTT\n\nNOTE nothing\n", {"field": "cue"}),
-    (".vtt", f"WEBVTT\n\n00:00.000 --> 00:01.000\n&#{'9' * 5000};\n", {"field": "text"}),
-    (".fiftyone.json", labels(support=[0, 3]), {"field": "frame", "value": 0}),
-    (".fiftyone.json", labels(support=[4, 3]), {"field": "end", "value": 3}),
-    (".fiftyone.json", labels(support=[1, 40]), {"field": "end"}),
-    (".fiftyone.json", labels(support=[1, 2], label=7), {"field": "label", "value": 7}),
-    (".fiftyone.json", labels(), {"field": "support"}),
-    (".fiftyone.json", '{"labels": {"cup": 7}}', {"field": "labels"}),
-    (".fiftyone.json", "[]", {"field": "labels"}),
-    (".cvat.xml", "<annotations><image/></annotations>", {"field": "track"}),
-    (".cvat.xml", cvat('<box frame="x"/>'), {"field": "frame", "value": "x"}),
-    (".cvat.xml", cvat('<box frame="1"/>'), {"field": "state", "value": 1}),
-    (".labelstudio.json", '[{"annotations": 7}]', {"field": "annotations"}),
-    (".labelstudio.json", "7", {"field": "tasks"}),
-    (".labelstudio.json", tasks([], []), {"field": "annotations", "remedy": "keep one"}),
-    (".labelstudio.json", tasks([region(1, 2.5)]), {"field": "frame", "value": 2.5}),
-    (".parquet", "PAR1", {"field": None}),
-    (".arrow", "nothing", {"field": None}),
+    (".eaf", eaf(tier="comments"), "comments"),
+    (".eaf", eaf(b='TIME_VALUE="99000"'), "99 s"),
+    (".eaf", eaf(b='TIME_VALUE="inf"'), "time inf"),
+    (".eaf", eaf(b=""), "annotation a1"),
+    (".eaf", eaf(b='TIME_VALUE="0"'), "ends at 0 s"),
+    (".eaf", eaf(a="51", b='TIME_VALUE="90"'), "0.051 to 0.09 s"),
+    (".eaf", eaf().replace("milliseconds", "x"), 'time unit "x"'),
+    (".eaf", eaf()[:200], "line 3, column 22"),
+    (".eaf", '<!DOCTYPE a [<!ENTITY b "c">]>' + eaf(), "<!DOCTYPE>"),
+    (".eaf", "<View/>", "<ANNOTATION_DOCUMENT>"),
+    (".eaf", "<ANNOTATION_DOCUMENT/>", "marks no state"),
+    (".srt", "1\n00:00:01,000 --> 00:00:0x,000\nempty\n", "00:00:01,000 --> 00:00:0x,000"),
+    (".srt", "1\n00:00:00,000 --> 00:00:01,000\nfull\n", 'unknown state "full"'),
+    (".srt", "1\n00:00:00,000 --> 00:00:01,000\n\n", "00:00:00,000 --> 00:00:01,000"),
+    (".vtt", "WEBVTT\n\nNOTE nothing\n", "has no cue"),
+    (".vtt", f"WEBVTT\n\n00:00.000 --> 00:01.000\n&#{'9' * 5000};\n", "a character reference"),
+    (".fiftyone.json", labels(support=[0, 3]), "frame 0"),
+    (".fiftyone.json", labels(support=[4, 3]), "frame 3"),
+    (".fiftyone.json", labels(support=[1, 40]), "[0, 39]"),
+    (".fiftyone.json", labels(support=[1, 2], label=7), "label 7"),
+    (".fiftyone.json", labels(), '"support"'),
+    (".fiftyone.json", '{"labels": {"cup": 7}}', 'labels of "cup"'),
+    (".fiftyone.json", "[]", 'has no "labels"'),
+    (".cvat.xml", "<annotations><image/></annotations>", "holds images, not tracks"),
+    (".cvat.xml", cvat('<box frame="x"/>'), 'frame "x"'),
+    (".cvat.xml", cvat('<box frame="1"/>'), 'no attribute "state"'),
+    (".labelstudio.json", '[{"annotations": 7}]', '"annotations" is not a list'),
+    (".labelstudio.json", "7", "a list of tasks"),
+    (".labelstudio.json", tasks([], []), "2 annotations"),
+    (".labelstudio.json", tasks([region(1, 2.5)]), "frame 2.5"),
+    (".parquet", "PAR1", "cannot be read as a table"),
+    (".arrow", "nothing", "cannot be read as a table"),
 ]
 
 
-@pytest.mark.parametrize(("suffix", "text", "attributes"), BAD)
-def test_bad_files_are_refused_in_one_sentence(suffix, text, attributes, video, tmp_path) -> None:
+@pytest.mark.parametrize(("suffix", "text", "fact"), BAD)
+def test_bad_files_are_refused_in_one_sentence(suffix, text, fact, video, tmp_path) -> None:
     path = tmp_path / f"bad{suffix}"
     path.write_text(text)
-    with refused(file=path, **attributes) as caught:
+    with refused(path, fact) as caught:
         read_references(path, times=video, states=["empty", "half full"])
     assert len(str(caught.value)) < 600
     assert len(str(caught.value).splitlines()) == 1
@@ -636,16 +636,16 @@ def test_a_table_whose_text_is_damaged_is_refused(tmp_path) -> None:
     table = pyarrow.table({"history": bad, "state": ["a"], "start": [0], "end": [1]})
     with pyarrow.ipc.new_file(str(tmp_path / "t.arrow"), table.schema) as writer:
         writer.write_table(table)
-    with refused(file=tmp_path / "t.arrow"):
+    with refused(tmp_path / "t.arrow"):
         read_references(tmp_path / "t.arrow")
 
 
 def test_seconds_without_a_video_say_what_to_give(tmp_path) -> None:
     path = tmp_path / "t.eaf"
     path.write_text(eaf())
-    with refused(file=path, field="times"):
+    with refused(path, "times"):
         read_references(path)
-    with refused(file=tmp_path / "x.srt", field="times"):
+    with refused(tmp_path / "x.srt", "times"):
         write_references(tmp_path / "x.srt", [CUP])
     assert not (tmp_path / "x.srt").exists()
 
@@ -655,7 +655,7 @@ def test_seconds_without_a_video_say_what_to_give(tmp_path) -> None:
 def test_rerun_refuses_times_that_it_cannot_count(tmp_path) -> None:
     need("rerun")
     late = history(1e12 + np.arange(10))
-    with refused(file=tmp_path / "t.rrd", field="times_s"):
+    with refused(tmp_path / "t.rrd", "Rerun holds at most"):
         write_references(tmp_path / "t.rrd", [CUP], times=late)
 
 
@@ -665,7 +665,7 @@ def test_a_recording_of_rerun_that_is_none_is_refused(tmp_path) -> None:
     need("rerun")
     path = tmp_path / "t.rrd"
     path.write_bytes(b"RRF2 and nothing")
-    with refused(file=path):
+    with refused(path):
         read_references(path, times=history())
 
 

@@ -54,9 +54,8 @@ def test_what_is_ours_or_nobodys_is_not_taken_for_an_export(name, text, tmp_path
 def test_a_folder_or_an_archive_of_an_export_says_what_to_give(tmp_path) -> None:
     (tmp_path / "task.zip").touch()
     for path, verb in ((tmp_path, "give"), (tmp_path / "task.zip", "unpack")):
-        with refused(file=path) as caught:
+        with refused(path, f"; {verb}"):
             read_references(path)
-        assert caught.value.remedy.startswith(verb)
 
 
 def samples(*fields: str) -> str:
@@ -84,13 +83,13 @@ def test_the_samples_of_a_fiftyone_dataset_are_read(tmp_path) -> None:
     path.write_text(samples("events"))
     assert read_references(path) == [CUP]
     path.write_text(samples("events", "predictions"))
-    with refused(file=path, field="detections", value=("events", "predictions")):
+    with refused(path, "detections", "events", "predictions"):
         read_references(path)
     path.write_text('{"samples": [{"events": 1}]}')
-    with refused(file=path, field="filepath"):
+    with refused(path, "filepath"):
         read_references(path)
     path.write_text(samples())
-    with refused(file=path, field="state"):
+    with refused(path, "state"):
         read_references(path)
 
 

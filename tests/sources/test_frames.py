@@ -124,7 +124,7 @@ def test_images_have_names_and_no_times(videos) -> None:
 @pytest.mark.parametrize("number", [-1, COUNT, 10**15])
 def test_a_frame_that_is_not_there_is_refused(videos, kind, number) -> None:
     frames = open_frames(videos[kind])
-    with refused(file=videos[kind], field="frame", value=number):
+    with refused(videos[kind], "frame", number):
         frames.image(number)
     frames.close()
 
@@ -141,7 +141,7 @@ def test_a_damaged_frame_is_refused_and_others_are_shown(videos, tmp_path) -> No
     assert len(frames) == COUNT
     assert number_in(frames.image(3)) == 3
     around = range(COUNT // 2 - 2, COUNT // 2 + 3)
-    with refused(file=path, field="frame"):
+    with refused(path, "frame"):
         list(map(frames.image, around))
     assert number_in(frames.image(4)) == 4
     frames.close()
@@ -150,7 +150,7 @@ def test_a_damaged_frame_is_refused_and_others_are_shown(videos, tmp_path) -> No
 @pytest.mark.parametrize("name", ["empty.mp4", "text.mp4"])
 def test_a_file_that_is_no_video_is_refused(tmp_path, name) -> None:
     (tmp_path / name).write_text("" if name == "empty.mp4" else "hello " * 100)
-    with refused(file=tmp_path / name):
+    with refused(tmp_path / name):
         open_frames(tmp_path / name)
 
 

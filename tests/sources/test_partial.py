@@ -133,7 +133,7 @@ def test_all_records_can_be_removed(tmp_path) -> None:
 
 def test_a_place_that_cannot_be_written_to_is_named(tmp_path) -> None:
     (tmp_path / "file").write_bytes(b"")
-    with refused(file=tmp_path / "file", remedy="give another place"):
+    with refused(tmp_path / "file", "give another place"):
         PartialFile(tmp_path / "file" / "partial", "key").append([b"one"])
 
 

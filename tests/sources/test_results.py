@@ -154,7 +154,7 @@ def test_complete_references_come_back_as_they_were(tmp_path, name) -> None:
 def test_a_state_that_never_occurs_comes_back_from_json_and_no_table_can_hold_it(tmp_path) -> None:
     never = replace(COMPLETE, states={"on": [(0, 9)], "off": []})
     assert read_references(write_references(tmp_path / "r.json", [never])) == [never]
-    with refused(file=tmp_path / "r.csv", value="cap"):
+    with refused(tmp_path / "r.csv", "cap"):
         write_references(tmp_path / "r.csv", [never])
 
 
@@ -191,7 +191,7 @@ def test_rows_of_a_csv_may_come_in_any_order_and_with_a_byte_order_mark(tmp_path
 
 def test_a_csv_has_no_place_for_frames_and_nothing_is_written(tmp_path) -> None:
     path = tmp_path / "r.csv"
-    with refused(file=path, value="cup"):
+    with refused(path, "cup"):
         write_references(path, [CUP])
     assert list(tmp_path.iterdir()) == []
 
@@ -323,11 +323,11 @@ def test_the_frames_of_the_source_come_back(tmp_path, name) -> None:
 def test_half_a_window_of_the_source_is_refused(tmp_path) -> None:
     row = {"state": "a", "start": 0, "end": 1, "source_start": 7}
     path = save(tmp_path / "f.json", json.dumps({"history": "cup", "intervals": [row]}))
-    with refused(file=path, field="intervals[0].source_start"):
+    with refused(path, "source_start"):
         read_timelines(path)
     row["source_end"] = 3
     path = save(tmp_path / "f.json", json.dumps({"history": "cup", "intervals": [row]}))
-    with refused(file=path) as caught:
+    with refused(path) as caught:
         read_timelines(path)
     caught.match(r"\[7, 3\]")
 
@@ -365,12 +365,12 @@ def test_a_timeline_of_many_histories_is_written_history_by_history(tmp_path, lo
 
 def test_a_failure_while_writing_leaves_what_was_there(tmp_path, located) -> None:
     path = save(tmp_path / "found.json", "old")
-    with refused(field="history", value="generated-1"):
+    with refused("history", "generated-1"):
         write_timelines(path, [located[0], located[0]])
     broken = Timeline.of([Interval("a", 0, 1, float("nan"))], {"a": ()}, history_id="cup")
     with pytest.raises(InputError, match="cannot be written as JSON"):
         write_timelines(path, [broken])
-    with refused(file=tmp_path / "found.csv"):
+    with refused(tmp_path / "found.csv"):
         write_timelines(tmp_path / "found.csv", located)
     assert [p.name for p in tmp_path.iterdir()] == ["found.json"]
     assert path.read_text() == "old"
@@ -381,33 +381,33 @@ def test_a_failure_while_writing_leaves_what_was_there(tmp_path, located) -> Non
 
 @pytest.mark.parametrize("read", [read_references, read_timelines])
 @pytest.mark.parametrize(
-    ("name", "content", "attributes"),
+    ("name", "content", "fact"),
     [
-        ("a.json", b"", {}),
-        ("a.csv", b" \n\n", {}),
-        ("a.json", b"\xff\xfe{", {"remedy": "save it as UTF-8"}),
-        ("a.csv", b"history,\xe9tat", {"remedy": "save it as UTF-8"}),
-        ("a.json", b'{"histories": [', {"field": None}),
-        ("a.json", b"history,state,start,end", {"field": None}),
-        ("a.json", b'{"x": 1, "y": 2, "x": 3}', {"field": "x"}),
-        ("a.json", b'{"start":\n-Infinity}', {"line": 2, "value": "-Infinity"}),
-        ("a.json", b"[" * 100_000, {"field": None}),
-        ("a.json", b'["\\ud800"]', {"value": r"\ud800"}),
-        ("a.csv", b"history,state\ncup,empty", {"field": "start"}),
-        ("a.csv", b"history;state;description;start;end", {"field": "history"}),
+        ("a.json", b"", "is empty"),
+        ("a.csv", b" \n\n", "is empty"),
+        ("a.json", b"\xff\xfe{", "save it as UTF-8"),
+        ("a.csv", b"history,\xe9tat", "save it as UTF-8"),
+        ("a.json", b'{"histories": [', "line 1 column 16"),
+        ("a.json", b"history,state,start,end", "line 1 column 1"),
+        ("a.json", b'{"x": 1, "y": 2, "x": 3}', '"x"'),
+        ("a.json", b'{"start":\n-Infinity}', "line 2: -Infinity"),
+        ("a.json", b"[" * 100_000, "nested too deeply"),
+        ("a.json", b'["\\ud800"]', r"\ud800"),
+        ("a.csv", b"history,state\ncup,empty", "no column start, end"),
+        ("a.csv", b"history;state;description;start;end", "no column history"),
     ],
 )
-def test_a_file_that_is_neither_is_named(tmp_path, read, name, content, attributes) -> None:
+def test_a_file_that_is_neither_is_named(tmp_path, read, name, content, fact) -> None:
     path = tmp_path / name
     path.write_bytes(content)
-    with refused(file=path, **attributes):
+    with refused(path, fact):
         read(path)
 
 
 @pytest.mark.parametrize("read", [read_references, read_timelines])
 def test_a_missing_file_and_a_folder_are_named(tmp_path, read) -> None:
     for path in (tmp_path / "none.json", tmp_path):
-        with refused(file=path):
+        with refused(path):
             read(path)
 
 
@@ -415,40 +415,46 @@ GOOD = {"history": "cup", "states": {"empty": [[0, 5]]}}
 
 
 @pytest.mark.parametrize(
-    ("document", "attributes"),
+    ("document", "facts"),
     [
-        ([GOOD], {"field": "histories"}),
-        (3, {"field": "histories"}),
-        ({"schema": "dejacue.references/1"}, {"field": "histories"}),
-        ({"schema": None, "histories": []}, {"field": "schema", "value": None}),
-        ({"schema": "dejacue.timeline/1"}, {"field": "schema", "value": "dejacue.timeline/1"}),
+        ([GOOD], ("histories",)),
+        (3, ("histories",)),
+        ({"schema": "dejacue.references/1"}, ("histories",)),
+        ({"schema": None, "histories": []}, ("schema",)),
+        ({"schema": "dejacue.timeline/1"}, ("dejacue.timeline/1",)),
         (
             {"schema": "dejacue.references/2", "histories": []},
-            {"field": "schema", "value": "dejacue.references/2", "remedy": "make it again"},
+            ("dejacue.references/2", "make it again"),
         ),
-        ({"histories": {"cup": GOOD}}, {"field": "histories"}),
-        ({"histories": [], "version": 2}, {"field": "key", "value": "version"}),
-        ({"histories": ["cup"]}, {"value": "cup"}),
-        ({"histories": [GOOD, {"states": {}}]}, {"field": "history", "value": None}),
-        ({"histories": [GOOD, GOOD]}, {"field": "history", "value": "cup"}),
-        ({"histories": [GOOD | {"componet": "k"}]}, {"field": "key", "value": "componet"}),
-        ({"histories": [GOOD | {"component": 3}]}, {"field": "component", "value": 3}),
-        ({"histories": [GOOD | {"states": {}}]}, {}),
-        ({"histories": [GOOD | {"states": [0, 5]}]}, {"field": "states", "value": [0, 5]}),
-        ({"histories": [GOOD | {"states": {"empty": []}}]}, {}),
-        ({"histories": [GOOD | {"states": {"empty": [0, 5]}}]}, {"field": "[0]", "value": 0}),
-        ({"histories": [GOOD | {"frames": [0, 4]}]}, {}),
-        ({"histories": [GOOD | {"frames": 300}]}, {"field": "frames", "value": 300}),
+        ({"histories": {"cup": GOOD}}, ("histories",)),
+        ({"histories": [], "version": 2}, ("key", "version")),
+        ({"histories": ["cup"]}, ("cup",)),
+        ({"histories": [GOOD, {"states": {}}]}, ("history",)),
+        ({"histories": [GOOD, GOOD]}, ("history", "cup")),
+        ({"histories": [GOOD | {"componet": "k"}]}, ("key", "componet")),
+        ({"histories": [GOOD | {"component": 3}]}, ("component", 3)),
+        ({"histories": [GOOD | {"states": {}}]}, ("reference cup: states must map each state",)),
+        ({"histories": [GOOD | {"states": [0, 5]}]}, ("states", [0, 5])),
+        (
+            {"histories": [GOOD | {"states": {"empty": []}}]},
+            ('reference cup: state "empty" has no window',),
+        ),
+        ({"histories": [GOOD | {"states": {"empty": [0, 5]}}]}, ("[0]", 0)),
+        ({"histories": [GOOD | {"frames": [0, 4]}]}, ("reference cup: window [0",)),
+        ({"histories": [GOOD | {"frames": 300}]}, ("frames", 300)),
         (
             {"histories": [GOOD | {"descriptions": {"empty": "a"}}]},
-            {"field": "descriptions[...]"},
+            ("descriptions[...]",),
         ),
-        ({"histories": [GOOD | {"descriptions": {"full": ["a"]}}]}, {}),
+        (
+            {"histories": [GOOD | {"descriptions": {"full": ["a"]}}]},
+            ('reference cup: descriptions of "full"',),
+        ),
     ],
 )
-def test_broken_references_are_named(tmp_path, document, attributes) -> None:
+def test_broken_references_are_named(tmp_path, document, facts) -> None:
     path = save(tmp_path / "r.json", document)
-    with refused(file=path, **attributes):
+    with refused(path, *facts):
         read_references(path)
 
 
@@ -467,64 +473,63 @@ def test_broken_references_are_named(tmp_path, document, attributes) -> None:
 def test_frames_are_whole_numbers(tmp_path, pair, value) -> None:
     path = save(tmp_path / "r.json", {"histories": [GOOD | {"states": {"empty": [pair]}}]})
     place = pair.index(value)
-    with refused(file=path, field=f"[0][{place}]", value=value):
+    with refused(path, f"[0][{place}]"):
         read_references(path)
     row = {"state": "empty", "description": "a", "start": pair[0], "end": pair[1]}
     path = save(tmp_path / "found.json", {"history": "cup", "intervals": [row]})
-    with refused(file=path, field=f"intervals[0].{('start', 'end')[place]}", value=value):
+    with refused(path, f"intervals[0].{('start', 'end')[place]}"):
         read_timelines(path)
 
 
 def test_a_window_that_ends_before_it_starts_is_refused(tmp_path) -> None:
     path = save(tmp_path / "r.json", {"histories": [GOOD | {"states": {"empty": [[5, 3]]}}]})
-    with refused(file=path):
+    with refused(path):
         read_references(path)
     row = {"state": "empty", "description": "a", "start": 5, "end": 3}
     path = save(tmp_path / "found.json", {"history": "cup", "intervals": [row]})
-    with refused(file=path) as caught:
+    with refused(path, "intervals[0]"):
         read_timelines(path)
-    assert caught.value.field.startswith("intervals[0]")
 
 
 @pytest.mark.parametrize(
-    ("row", "attributes"),
+    ("row", "facts"),
     [
-        ("cup,empty,0,", {"field": "end"}),
-        ("cup,empty,0,3.5", {"field": "end", "value": "3.5"}),
-        ("cup,empty,nan,3", {"field": "start", "value": "nan"}),
-        ("cup,empty,-1,3", {"field": "start", "value": "-1"}),
-        ("cup,empty,4,3", {}),
-        ("cup,,0,3", {"field": "state"}),
-        (",empty,0,3", {"field": "history"}),
-        ("cup,empty,0", {"field": None}),
-        ("cup,empty,0,3,4", {"field": None}),
-        ('cup,"empty,0,3', {"field": None}),
+        ("cup,empty,0,", ("end",)),
+        ("cup,empty,0,3.5", ("end", "3.5")),
+        ("cup,empty,nan,3", ("start", "nan")),
+        ("cup,empty,-1,3", ("start", "-1")),
+        ("cup,empty,4,3", ("line 3: window [4, 3] ends before it starts",)),
+        ("cup,,0,3", ("state",)),
+        (",empty,0,3", ("history",)),
+        ("cup,empty,0", ("line 3: 3 cells for 4 columns",)),
+        ("cup,empty,0,3,4", ("line 3: 5 cells for 4 columns",)),
+        ('cup,"empty,0,3', ("line 3: not CSV",)),
     ],
 )
-def test_broken_rows_of_references_are_named(tmp_path, row, attributes) -> None:
+def test_broken_rows_of_references_are_named(tmp_path, row, facts) -> None:
     path = save(tmp_path / "r.csv", f"history,state,start,end\ncup,empty,0,1\n{row}\n")
-    with refused(file=path, line=3, **attributes):
+    with refused(path, "line 3", *facts):
         read_references(path)
 
 
 def test_columns_of_references_are_checked(tmp_path) -> None:
     path = save(tmp_path / "r.csv", "history,state,start,end,componet\n")
-    with refused(file=path, line=1, field="key", value="componet"):
+    with refused(path, "line 1", "key", "componet"):
         read_references(path)
     save(path, "history,state,start,end,end\n")
-    with refused(file=path, field="end"):
+    with refused(path, "two columns have the same name"):
         read_references(path)
     save(path, "history,state,start,end,component\ncup,a,0,1,x\ncup,b,2,3,y\n")
-    with refused(file=path, line=3, field="component", value="y"):
+    with refused(path, "line 3", "component", "y"):
         read_references(path)
     save(path, "history,state,start,end,first,last\ncup,a,0,1,0,9\ncup,b,2,3,0,8\n")
-    with refused(file=path, line=3, field="last", value=8):
+    with refused(path, "line 3", "last", 8):
         read_references(path)
     save(path, "history,state,start,end,first\ncup,a,0,1,0\n")
-    with refused(file=path, line=2, field="first"):
+    with refused(path, "line 2", "first"):
         read_references(path)
     save(path, "history,state,start,end,complete\ncup,a,0,1,perhaps\n")
-    with refused(file=path, line=2, field="complete", value="perhaps"):
+    with refused(path, "line 2", "complete", "perhaps"):
         read_references(path)
 
 
@@ -537,46 +542,46 @@ def timeline(**row: object) -> dict:
 
 
 @pytest.mark.parametrize(
-    ("document", "attributes"),
+    ("document", "facts"),
     [
-        (3, {"field": None}),
-        ([TIMELINE, 3], {"field": None}),
-        ({"timelines": TIMELINE}, {"field": "timelines"}),
-        ({"histories": []}, {"field": "intervals"}),
-        ({"main": {}}, {"field": "history"}),
-        ([TIMELINE | {"schema": "timeline/9"}], {"field": "schema", "value": "timeline/9"}),
+        (3, ("timeline 1: is not a timeline with a history",)),
+        ([TIMELINE, 3], ("timeline 2: is not a timeline with a history",)),
+        ({"timelines": TIMELINE}, ("timelines",)),
+        ({"histories": []}, ("intervals",)),
+        ({"main": {}}, ("history",)),
+        ([TIMELINE | {"schema": "timeline/9"}], ("timeline/9",)),
         (
             [TIMELINE | {"schema": "dejacue.timeline/9"}],
-            {"field": "schema", "value": "dejacue.timeline/9", "remedy": "make it again"},
+            ("dejacue.timeline/9", "make it again"),
         ),
-        (TIMELINE | {"schema": None}, {"field": "schema", "value": None}),
-        (TIMELINE | {"history": None}, {"field": "history", "value": None}),
-        ([TIMELINE, TIMELINE], {"field": "history", "value": "cup"}),
-        (TIMELINE | {"intervals": [[0, 5]]}, {"field": "intervals[0]", "value": [0, 5]}),
-        (timeline(state=""), {"field": "intervals[0].state", "value": ""}),
-        (timeline(description=3), {"field": "intervals[0].description", "value": 3}),
-        (timeline(score=True), {"field": "intervals[0].score", "value": True}),
-        (timeline(score="1"), {"field": "intervals[0].score", "value": "1"}),
-        (timeline(score=10**400), {"line": 1, "value": str(10**400)}),
-        (timeline(confidence=1.5), {"field": "intervals[0].confidence", "value": 1.5}),
-        (timeline(confirmed="yes"), {"field": "intervals[0].confirmed", "value": "yes"}),
-        (timeline(end_s=0.1), {"field": "intervals[0].start_s"}),
-        (timeline(start_s=4.0, end_s=3.0), {"field": "intervals[0].end_s", "value": 3.0}),
-        (TIMELINE | {"states": {"empty": "a"}}, {"field": "states[...]"}),
-        (TIMELINE | {"states": {"full": []}}, {"field": "state", "value": "empty"}),
+        (TIMELINE | {"schema": None}, ("schema",)),
+        (TIMELINE | {"history": None}, ("history", None)),
+        ([TIMELINE, TIMELINE], ("history", "cup")),
+        (TIMELINE | {"intervals": [[0, 5]]}, ("intervals[0]", [0, 5])),
+        (timeline(state=""), ("intervals[0].state",)),
+        (timeline(description=3), ("intervals[0].description", 3)),
+        (timeline(score=True), ("intervals[0].score", True)),
+        (timeline(score="1"), ("intervals[0].score", "1")),
+        (timeline(score=10**400), ("line 1",)),
+        (timeline(confidence=1.5), ("intervals[0].confidence", 1.5)),
+        (timeline(confirmed="yes"), ("intervals[0].confirmed", "yes")),
+        (timeline(end_s=0.1), ("start_s",)),
+        (timeline(start_s=4.0, end_s=3.0), ("3",)),
+        (TIMELINE | {"states": {"empty": "a"}}, ("states[...]",)),
+        (TIMELINE | {"states": {"full": []}}, ("state", "empty")),
         (
             timeline(description="a") | {"states": {"empty": ["b"]}},
-            {"field": "description", "value": "a"},
+            ("description", "a"),
         ),
-        (TIMELINE | {"settings": []}, {"field": "settings", "value": []}),
-        (TIMELINE | {"notes": [3]}, {"field": "notes[0]", "value": 3}),
-        (TIMELINE | {"notes": ["a note"]}, {"field": "notes[0]", "value": "a note"}),
-        (TIMELINE | {"encoder": False}, {"field": "encoder", "value": False}),
+        (TIMELINE | {"settings": []}, ("settings", [])),
+        (TIMELINE | {"notes": [3]}, ("notes[0]", 3)),
+        (TIMELINE | {"notes": ["a note"]}, ("notes[0]", "a note")),
+        (TIMELINE | {"encoder": False}, ("encoder", False)),
     ],
 )
-def test_broken_timelines_are_named(tmp_path, document, attributes) -> None:
+def test_broken_timelines_are_named(tmp_path, document, facts) -> None:
     path = save(tmp_path / "found.json", document)
-    with refused(file=path, **attributes):
+    with refused(path, *facts):
         read_timelines(path)
 
 
@@ -628,30 +633,30 @@ def test_any_document_gives_records_or_one_sentence(tmp_path_factory, value, aro
             try:
                 assert all(isinstance(row, record) for row in read(path))
             except InputError as error:
-                assert error.file == str(path)  # noqa: PT017
+                assert str(error).startswith(str(path))  # noqa: PT017
 
 
 def test_json_lines_that_break_off_are_named_with_their_line(tmp_path) -> None:
     path = save(tmp_path / "found.jsonl", f"{json.dumps(TIMELINE)}\n" + '{"history": "door", "in')
-    with refused(file=path) as caught:
+    with refused(path) as caught:
         read_timelines(path)
     caught.match("line 2")
 
 
 @pytest.mark.parametrize(
-    ("rows", "attributes"),
+    ("rows", "facts"),
     [
-        ("cup,empty,a,0,3,1,2", {"line": 2, "field": "confidence", "value": "2"}),
-        ("cup,empty,a,0,3,1,0.5\ncup,empty,a,4,5,1,-1", {"line": 3, "field": "confidence"}),
-        ("cup,empty,a,0,3,inf,1", {"line": 2, "field": "score", "value": "inf"}),
-        ("cup,empty,a,0,3,high,1", {"line": 2, "field": "score", "value": "high"}),
-        ("cup,empty,a,9,3,1,1", {"line": 2}),
+        ("cup,empty,a,0,3,1,2", ("line 2", "confidence", "2")),
+        ("cup,empty,a,0,3,1,0.5\ncup,empty,a,4,5,1,-1", ("line 3", "confidence")),
+        ("cup,empty,a,0,3,inf,1", ("line 2", "score", "inf")),
+        ("cup,empty,a,0,3,high,1", ("line 2", "score", "high")),
+        ("cup,empty,a,9,3,1,1", ("line 2",)),
     ],
 )
-def test_broken_rows_of_timelines_are_named(tmp_path, rows, attributes) -> None:
+def test_broken_rows_of_timelines_are_named(tmp_path, rows, facts) -> None:
     header = "history,state,description,start,end,score,confidence"
     path = save(tmp_path / "found.csv", f"{header}\n{rows}\n")
-    with refused(file=path, **attributes):
+    with refused(path, *facts):
         read_timelines(path)
 
 
@@ -676,6 +681,6 @@ def test_one_timeline_is_written_with_its_notes_and_read_again(tmp_path, ending)
 def test_a_timeline_is_not_written_as_something_else(tmp_path) -> None:
     scene = generate(3)
     for name in ("one.csv", "one.vtt", "one.eaf"):
-        with refused(file=tmp_path / name):
+        with refused(tmp_path / name):
             write_timelines(tmp_path / name, locate(scene.history, scene.vocabulary))
     assert not list(tmp_path.iterdir())

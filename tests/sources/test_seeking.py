@@ -179,7 +179,7 @@ def test_frames_at_no_index_are_none_and_negative_ones_are_refused(clip) -> None
     video = open_video(clip("jpeg"))
     assert list(video.frames_at([])) == []
     assert list(video.frames_at([COUNT, 1000])) == []
-    with refused(field="indices", value=-1):
+    with refused("no frame -1"):
         video.frames_at([3, -1])
 
 
@@ -318,9 +318,8 @@ def test_a_truncated_file_says_so_when_it_is_sampled(clip, tmp_path) -> None:
     frames = facts(video)
     assert frames == facts(decoded_all(open_video(path, stride=4)))
     assert any("truncated" in problem for problem in video.problems)
-    with pytest.raises(InputError) as caught:
+    with pytest.raises(InputError, match="truncated"):
         list(open_video(path, stride=4, errors="fail"))
-    assert caught.value.field == "errors"
 
 
 def random_recipe(rng: random.Random) -> tuple[str, str, dict[str, str]]:

@@ -36,7 +36,7 @@ def frames_in(tmp_path, kind):
 @pytest.mark.parametrize("kind", ["video", "images"])
 def test_frames_that_are_too_large_are_refused_when_opened(tmp_path, kind) -> None:
     path = frames_in(tmp_path, kind)
-    with pixel_limit(1000), refused(file=path, field="max_pixels", value=1200):
+    with pixel_limit(1000), refused(path, "max_pixels", 1200):
         open_video(path)
     with pixel_limit(1200):
         assert len(list(open_video(path))) == 3

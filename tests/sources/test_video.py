@@ -359,8 +359,7 @@ def test_sampling_reads_no_further_than_the_end():
 )
 def test_an_option_that_makes_no_sense_is_refused(source_file, options):
     path = source_file("mp4").path
-    ((field, value),) = options.items()
-    with refused(file=path, field=field, value=value):
+    with refused(path, *options):
         open_video(path, **options)
 
 
@@ -375,14 +374,14 @@ def test_an_option_that_makes_no_sense_is_refused(source_file, options):
 )
 def test_options_that_contradict_each_other_are_refused(source_file, options, field):
     path = source_file("mp4").path
-    with refused(file=path, field=field):
+    with refused(path, field):
         open_video(path, **options)
 
 
 def test_a_start_beyond_the_end_is_found_in_the_pass_where_the_header_does_not_tell(source_file):
     for name, options in (("transport stream", {"start": 500}), ("mp4", {"start_s": 99.0})):
         video = open_video(source_file(name).path, **options)
-        with refused(file=source_file(name).path, field="start"):
+        with refused(source_file(name).path, "start"):
             next(iter(video))
 
 
@@ -391,7 +390,7 @@ def test_a_start_is_refused_where_index_and_duration_both_end_before_it(tmp_path
     container = Container(write_video(tmp_path / "cup.mp4", pictures(), RATE))
     container._seconds = seconds  # a header may tell a duration that is wrong
     assert container.expected(Sampling(start=refuses - 1)) == max(0, COUNT - refuses + 1)
-    with refused(field="start", value=refuses, remedy="give at most 29"):
+    with refused("start", refuses, "give at most 29"):
         container.expected(Sampling(start=refuses))
 
 
@@ -458,7 +457,7 @@ def test_a_stream_without_timestamps_has_frames_but_no_times(tmp_path):
     frames = list(open_video(path))
     assert [read_ordinal(frame.image) for frame in frames] == list(range(COUNT))
     assert {frame.time_s for frame in frames} == {None}
-    with refused(file=path, remedy="sample by start, end and stride"):
+    with refused(path, "sample by start, end and stride"):
         list(open_video(path, fps=2))
 
 
@@ -497,7 +496,7 @@ def test_a_lost_frame_keeps_its_index(tmp_path, codec, stored):
         "and counts as not observed"
         for at in lost
     ]
-    with refused(file=path, field="errors") as caught:
+    with refused(path, "errors") as caught:
         list(open_video(path, errors="fail"))
     caught.match(rf"frame {lost[0]} \(")
 
@@ -556,7 +555,7 @@ def test_problems_are_those_of_the_last_pass(tmp_path):
 def test_a_video_of_which_nothing_can_be_decoded_is_refused(tmp_path):
     path = encode(tmp_path / "cup.mp4", [*pictures()])
     damaged(path, range(COUNT))
-    with refused(file=path, remedy="re-encode it, or copy it again"):
+    with refused(path, "re-encode it, or copy it again"):
         list(open_video(path))
 
 
@@ -572,7 +571,7 @@ def test_a_truncated_video_gives_what_it_has_and_says_where_it_stops(tmp_path, s
     frames = list(video)
     assert [read_ordinal(frame.image) for frame in frames] == list(range(15))
     assert re.search(r"stops at 1\.[56]00 .*: the file is truncated$", video.problems[-1])
-    with refused(file=path, field="errors"):
+    with refused(path, "errors"):
         list(open_video(path, errors="fail"))
     assert len(list(open_video(path, end=9, errors="fail"))) == 10
 
@@ -620,7 +619,7 @@ def test_an_image_that_cannot_be_read_keeps_its_index(tmp_path):
         f"{folder}: frame {at} ({at})" for at in (4, 8, 12)
     ]
     assert video.length == 14
-    with refused(file=folder, field="errors") as caught:
+    with refused(folder, "errors") as caught:
         list(open_video(folder, errors="fail"))
     caught.match(r"frame 4 \(4\) .*(?i:truncated)")
 
@@ -654,7 +653,7 @@ def test_files_that_are_no_video_are_refused_in_one_sentence(tmp_path):
         (file("noise.mkv", noise), "not a video"),
         (file("cut.mp4", whole[:-2000]), "truncated before its index"),
     ):
-        with refused(file=path) as caught:
+        with refused(path) as caught:
             open_video(path)
         caught.match(keyword)
 
@@ -676,7 +675,7 @@ def test_sound_alone_is_refused_with_or_without_a_cover(tmp_path, cover):
         container.mux([*stream.encode(sound), *stream.encode()])
     with av.open(str(path)) as container:
         assert len(container.streams.video) == cover
-    with refused(file=path, remedy="give a file with a video stream"):
+    with refused(path, "give a file with a video stream"):
         open_video(path)
 
 
@@ -703,9 +702,9 @@ def test_of_two_video_streams_the_largest_is_used_and_named(tmp_path):
     assert "0 (32 × 16), 1 (64 × 32); stream 1 is used" in note
     assert [video.problems for video in videos[1:]] == [[], []]
     assert videos[0].key == videos[2].key != videos[1].key
-    with refused(file=path, field="stream", value=7):
+    with refused(path, "stream", 7):
         open_video(path, stream=7)
-    with refused(file=tmp_path, field="stream"):
+    with refused(tmp_path, "images have no streams"):
         open_video(tmp_path, stream=0)
 
 
@@ -719,12 +718,11 @@ def test_a_playlist_of_a_live_stream_is_refused_at_once(tmp_path, ends):
         if ends:
             assert len(list(open_video(tmp_path / name))) == 4
         else:
-            with refused(file=tmp_path / name) as caught:
+            with refused(tmp_path / name, "live"):
                 open_video(tmp_path / name)
-            assert "live" in str(caught.value)
     if not ends:
         (tmp_path / "v.mpd").write_text('<?xml version="1.0"?><MPD type="dynamic"></MPD>')
-        with refused(file=tmp_path / "v.mpd"):
+        with refused(tmp_path / "v.mpd"):
             open_video(tmp_path / "v.mpd")
 
 
@@ -733,52 +731,51 @@ def test_a_playlist_of_a_live_stream_is_refused_at_once(tmp_path, ends):
 )
 def test_an_address_and_a_camera_are_told_from_a_wrong_path(name, hint):
     for path in (name, Path(name)):
-        with refused(file=name) as caught:
+        with refused(name, hint) as caught:
             open_video(path)
         assert str(caught.value).startswith(f"{name}: ")
-        assert hint in caught.value.remedy
 
 
 def test_folders_without_images_are_refused(tmp_path):
-    with refused(file=tmp_path) as caught:
+    with refused(tmp_path) as caught:
         open_video(tmp_path)
     caught.match("empty folder")
     (tmp_path / "notes.txt").write_text("hello")
-    with refused(file=tmp_path) as caught:
+    with refused(tmp_path) as caught:
         open_video(tmp_path)
     caught.match("no images")
     image_files(tmp_path / "cup", ".png")
-    with refused(file=tmp_path, remedy="give one of them"):
+    with refused(tmp_path, "give one of them"):
         open_video(tmp_path)
 
 
 def test_a_pattern_without_images_is_refused(tmp_path):
     (tmp_path / "notes.txt").write_text("hello")
     for pattern in (tmp_path / "*.jpg", tmp_path / "*.txt"):
-        with refused(file=pattern):
+        with refused(pattern):
             open_video(pattern)
 
 
 def test_images_of_different_sizes_are_refused_by_name(tmp_path):
     folder = image_files(tmp_path / "cup", ".png", [str(at) for at in range(COUNT)])
     Image.new("RGB", (60, 32)).save(folder / "17.png")
-    with refused(file=folder, value="17.png"):
+    with refused(folder, "17.png"):
         open_video(folder)
     assert len(list(open_video(folder, end=16))) == 17
     video = open_video(folder, stride=2)
     Image.new("RGB", (60, 32)).save(folder / "4.png")  # behind our back
-    with refused(file=folder, field="frame", value=4):
+    with refused(folder, "frame", 4):
         list(video)
 
 
 def test_images_beyond_the_end_or_without_times_are_refused(tmp_path):
     folder = image_files(tmp_path / "cup", ".png")
-    with refused(file=folder, field="start"):
+    with refused(folder, "start"):
         open_video(folder, start=30)
-    with refused(file=folder, field="start"):
+    with refused(folder, "start"):
         open_video(folder, start_s=3.0, rate=10)
     for options in ({"fps": 2}, {"start_s": 1.0}, {"end_s": 1.0}):
-        with refused(file=folder, field="rate"):
+        with refused(folder, "rate"):
             open_video(folder, **options)
 
 
@@ -790,7 +787,7 @@ def test_a_file_that_may_not_be_read_is_refused(source_file, monkeypatch):
     monkeypatch.setattr(Path, "stat", closed)
     monkeypatch.setattr(Path, "is_file", lambda self: True)
     monkeypatch.setattr(Path, "is_dir", lambda self: False)
-    with refused(file=path) as caught:
+    with refused(path) as caught:
         open_video(path)
     caught.match("Permission denied")
 
@@ -877,10 +874,10 @@ def test_a_palette_with_transparency_becomes_rgb_without_a_warning(tmp_path):
 
 def test_floating_point_images_are_unreadable(tmp_path):
     Image.fromarray(GREY.astype(np.float32)).save(tmp_path / "0.tif")
-    with refused(file=tmp_path, field="errors") as caught:
+    with refused(tmp_path, "errors") as caught:
         list(open_video(tmp_path, errors="fail"))
     caught.match("floating-point")
-    with refused(file=tmp_path, field=None):
+    with refused(tmp_path, "none of its frames can be decoded"):
         list(open_video(tmp_path))
 
 
@@ -903,7 +900,7 @@ def test_the_orientation_of_a_photograph_is_honoured(tmp_path, orientation, stor
     Image.fromarray(picture(7)).save(tmp_path / "7.jpg", quality=95)  # of the same size as shown
     assert [read_ordinal(frame.image) for frame in open_video(tmp_path)] == [5, 6, 7]
     Image.fromarray(picture(8)[:16]).save(tmp_path / "8.png")
-    with refused(file=tmp_path, value="8.png"):
+    with refused(tmp_path, "8.png"):
         open_video(tmp_path)
 
 
@@ -992,28 +989,28 @@ def test_fractional_rates_are_kept(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("frames", "options", "field", "value"),
+    ("frames", "options", "fact"),
     [
-        ([], {}, "frames", None),
-        ([picture(0), picture(0)[:-2]], {}, "frames", 1),
-        ([picture(0).astype(float)], {}, "frames", 0),
-        ([picture(0)[..., 0]], {}, "frames", 0),
-        ([picture(0)] * 2, {"times_s": [0.0, 0.0]}, "times_s", 0.0),
-        ([picture(0)] * 2, {"times_s": [-1.0, 0.0]}, "times_s", -1.0),
-        ([picture(0)] * 2, {"times_s": [0.0]}, "times_s", None),
-        ([picture(0)], {"rate": 0}, "rate", 0),
-        ([picture(0)], {"codec": "libx265x"}, "codec", "libx265x"),
+        ([], {}, "frames"),
+        ([picture(0), picture(0)[:-2]], {}, "frame 1"),
+        ([picture(0).astype(float)], {}, "frame 0"),
+        ([picture(0)[..., 0]], {}, "frame 0"),
+        ([picture(0)] * 2, {"times_s": [0.0, 0.0]}, 0.0),
+        ([picture(0)] * 2, {"times_s": [-1.0, 0.0]}, -1.0),
+        ([picture(0)] * 2, {"times_s": [0.0]}, "frame 1 has the time None"),
+        ([picture(0)], {"rate": 0}, "rate 0"),
+        ([picture(0)], {"codec": "libx265x"}, "libx265x"),
     ],
 )
-def test_what_cannot_be_written_leaves_nothing_behind(tmp_path, frames, options, field, value):
+def test_what_cannot_be_written_leaves_nothing_behind(tmp_path, frames, options, fact):
     path = tmp_path / "cup.mp4"
-    with refused(file=path, field=field, value=value):
+    with refused(path, fact):
         write_video(path, frames, **{"rate": RATE, **options})
     assert list(tmp_path.iterdir()) == []
 
 
 def test_a_name_without_a_known_suffix_is_refused(tmp_path):
-    with refused(file=tmp_path / "cup.xyz", field="path"):
+    with refused(tmp_path / "cup.xyz", "a video is written as .mp4, .mov, .mkv"):
         write_video(tmp_path / "cup.xyz", pictures(), RATE)
 
 

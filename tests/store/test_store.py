@@ -69,7 +69,7 @@ def test_what_is_added_comes_back_as_it_was(tmp_path) -> None:
         assert "h3" in again
         for id in ("cup", "\udcff", 3):
             assert id not in again
-            with refused(file=again.path, field="id", value=id):
+            with refused(again.path, id):
                 _ = again[id]
         assert pickle.loads(pickle.dumps(again)).ids() == again.ids()
 
@@ -114,11 +114,10 @@ def test_segments_are_npy_files_of_limited_size(store, monkeypatch) -> None:
 
 def test_an_id_is_there_once_unless_it_is_replaced(store) -> None:
     store.add([history("a", 1), history("b", 2)])
-    with refused(file=store.path, field="id", value="b") as caught:
+    with refused(store.path, "b", "replace the other one"):
         store.add([history("c", 3), history("b", 4)])
-    assert "replace the other one" in caught.value.remedy
     assert store.ids() == ["a", "b"]  # nothing half-added
-    with refused(file=store.path, field="id", value="c"):
+    with refused(store.path, "id", "c"):
         store.add([history("c", 3), history("c", 3)], replace=True)
     before = store["b"]
     store.add([history("b", 4)], replace=True)
@@ -128,31 +127,31 @@ def test_an_id_is_there_once_unless_it_is_replaced(store) -> None:
 
 
 @pytest.mark.parametrize(
-    ("unfit", "field", "value"),
+    ("unfit", "fact"),
     [
-        (History(rows(0), id="x", encoder="other"), "encoder", "other"),
-        (History(rows(0), id="x"), "encoder", None),
-        (History(rows(0, 3, 8), id="x", encoder="e"), "dimension", 8),
-        (history("\udcff"), "id", "\udcff"),
+        (History(rows(0), id="x", encoder="other"), "other"),
+        (History(rows(0), id="x"), "encoder"),
+        (History(rows(0, 3, 8), id="x", encoder="e"), "has 8"),
+        (history("\udcff"), "id"),
     ],
 )
-def test_what_does_not_fit_is_refused_by_name(store, unfit, field, value) -> None:
+def test_what_does_not_fit_is_refused_by_name(store, unfit, fact) -> None:
     store.add(history("a"))
-    with refused(file=store.path, field=field, value=value):
+    with refused(store.path, fact):
         store.add([history("b"), unfit])
     assert store.ids() == ["a"]
 
 
 def test_a_store_may_be_made_for_one_encoder(tmp_path) -> None:
     store = Store.create(tmp_path / "s", encoder="siglip2@1")
-    with refused(field="encoder", value="e"):
+    with refused("encoder", "e"):
         store.add(history("a"))
     assert store.encoder == "siglip2@1"
     for name in ("siglip2", "mini", "siglip2-large", "timm:vit"):
-        with refused(file=tmp_path / "new", field="encoder", value=name):
+        with refused(tmp_path / "new", "encoder", name):
             Store.create(tmp_path / "new", encoder=name)
     for bad in ("", " ", 3, "\udcff"):
-        with refused(file=tmp_path / "new", field="encoder", value=None):
+        with refused(tmp_path / "new", "encoder"):
             Store.create(tmp_path / "new", encoder=bad)
     assert not (tmp_path / "new").exists()
     assert repr(store).endswith("0 histories, ?-d float16, encoder siglip2@1>")
@@ -165,7 +164,7 @@ def test_a_store_is_made_where_making_one_was_killed(tmp_path) -> None:
     assert len(Store.create(tmp_path)) == 0
     assert not left.exists()
     left.mkdir()  # killed after the index was there
-    with refused(StoreExists, file=tmp_path):
+    with refused(tmp_path, kind=StoreExists):
         Store.create(tmp_path)
     assert not left.exists()
 
@@ -186,7 +185,7 @@ def test_of_two_that_create_a_store_at_once_the_second_gets_what_the_first_made(
     with open_store(tmp_path / "s", encoder) as second:
         assert second.ids() == ["a"]
         assert second.verify() == []
-    with refused(StoreExists, file=tmp_path / "s"):
+    with refused(tmp_path / "s", kind=StoreExists):
         Store.create(tmp_path / "s")
     assert {path.name for path in (tmp_path / "s").iterdir()} == {"index.sqlite", "segments"}
 
@@ -262,9 +261,8 @@ def test_a_store_that_may_only_be_read_is_not_called_damaged(store, monkeypatch)
         lambda: ingest(videos, store.path, encoder="mini"),
     )
     for write in writes:
-        with refused(file=store.path) as caught:
+        with refused(store.path, "read-only"):
             write()
-        assert "read-only" in str(caught.value)
 
 
 @pytest.mark.parametrize(
@@ -282,29 +280,26 @@ def test_tables_other_than_those_of_a_store_are_not_read(store, statement) -> No
     index = sqlite3.connect(store.path / _index.NAME)
     index.executescript(statement)
     index.close()
-    with refused(file=store.path / _index.NAME) as caught:
+    with refused(store.path / _index.NAME, "tables"):
         Store.open(store.path)
-    assert "tables" in str(caught.value)
 
 
 def test_places_that_are_no_store_are_named(tmp_path, store) -> None:
-    with refused(file=tmp_path, remedy=f"create one with dejacue store add {tmp_path}"):
+    with refused(tmp_path, f"create one with dejacue store add {tmp_path}"):
         Store.open(tmp_path)
     for folder, problem in ((store.path, "already a store"), (tmp_path, "not empty")):
-        with refused(file=folder) as caught:
+        with refused(folder, problem):
             Store.create(folder)
-        assert problem in str(caught.value)
-    with refused(field="dtype", value="int8"):
+    with refused("dtype", "int8"):
         Store.create(tmp_path / "new", dtype="int8")
     other = tmp_path / "other"
     other.mkdir()
     sqlite3.connect(other / _index.NAME).execute("CREATE TABLE a (b)").connection.close()
-    with refused(file=other / _index.NAME, remedy=None):
+    with refused(other / _index.NAME, "is an SQLite file, but not that of a store"):
         Store.open(other)
     (other / _index.NAME).write_bytes(b"no database" * 100)
-    with refused(file=other / _index.NAME) as caught:
+    with refused(other / _index.NAME, "damaged"):
         Store.open(other)
-    assert "damaged" in str(caught.value)
 
 
 @pytest.mark.parametrize("version", [0, _index.VERSION - 1, _index.VERSION + 1])
@@ -313,7 +308,7 @@ def test_a_store_of_another_version_is_refused(store, version) -> None:
     with sqlite3.connect(store.path / _index.NAME) as index:
         index.execute(f"PRAGMA user_version = {version}")
     index.close()
-    with refused(file=store.path, field="version", value=version, remedy="make it again"):
+    with refused(store.path, "version", version, "make it again"):
         Store.open(store.path)
 
 
@@ -329,7 +324,7 @@ def test_a_second_writer_is_told_and_readers_are_not_blocked(store, monkeypatch)
             lambda: other.remove("a"),
             lambda: other.compact(),
         ):
-            with refused(Busy, file=store.path):
+            with refused(store.path, kind=Busy):
                 write()
         assert other.ids() == ["a"]
         assert np.array_equal(other["a"].features, rows(1))
@@ -393,11 +388,11 @@ def test_removed_histories_are_gone_and_compact_frees_their_bytes(store, monkeyp
     monkeypatch.setattr(_segments, "MAX_SEGMENT_BYTES", 2500)
     store.add([history(str(k), k) for k in range(6)])
     for unknown in ("x", 3):
-        with refused(file=store.path, field="id", value=unknown):
+        with refused(store.path, unknown):
             store.remove(["1", unknown])
     assert store.remove(["1", "2"]) == 2
     assert store.ids() == ["0", "3", "4", "5"]
-    with refused(field="id", value="1"):
+    with refused('has no history "1"'):
         _ = store["1"]
     reader, before = Store.open(store.path), store.size
     mapped = reader["3"]
@@ -454,7 +449,7 @@ def test_verify_names_the_history_and_the_segment(store, bytes_left) -> None:
         ("c", "000001.npy"),
     ]
     assert "30 of 90 rows are there" in str(damages[0])
-    with refused(file=path):
+    with refused(path):
         _ = again["c"]
 
 
@@ -488,7 +483,7 @@ def test_a_damaged_entry_reads_nothing_beyond_its_file(store, column, value) -> 
         changed = np.array(value, "<i8").tobytes()
         now.execute(f"UPDATE histories SET {column} = ?", (changed,))
     for read in (lambda: store["a"], lambda: list(store.query(words()))):
-        with refused(field="id", value="a", remedy=_index.REMEDY):
+        with refused('history "a"', _index.REMEDY):
             read()
     assert [damage.id for damage in store.verify()] == ["a"]
 
@@ -529,7 +524,7 @@ def test_a_place_that_may_only_be_read_is_read(store, monkeypatch) -> None:
         with Store.open(store.path) as again:
             assert np.array_equal(again["a"].features, rows(1))
     assert repr(store).endswith("store: closed>")
-    with refused(file=store.path, remedy="open it again"):
+    with refused(store.path, "open it again"):
         store.ids()
 
 
@@ -626,7 +621,7 @@ def test_a_query_may_look_at_some_only(store) -> None:
     assert store.ids({"object": "drawer", "camera": "c1"}) == ["h5", "h7"]
     matches = store.query(words(), where={"object": "cup", "id": "h[12]"})
     assert {match.history for match in matches} == {"h1", "h2"}
-    with refused(field="name in where", value="camra"):
+    with refused("name in where", "camra"):
         store.query(words(), where={"camra": "c1"})
     for row in store.rows({"object": "cup"}):
         expected = drawn(int(row.id.removeprefix("h")))
@@ -637,23 +632,23 @@ def test_a_query_may_look_at_some_only(store) -> None:
 
 
 @pytest.mark.parametrize(
-    ("vocabulary", "options", "field", "value"),
+    ("vocabulary", "options", "fact"),
     [
-        (words(encoder="other"), {}, "encoder", "other"),
-        (Vocabulary({"a": "b", "c": "d"}), {}, "vocabulary", None),
-        (Vocabulary({"a": "b", "c": "d"}, np.ones((2, 3))), {}, "dimension", 3),
-        (words().with_examples(open=3), {}, "examples", None),
-        (words(), {"readout": "contrst"}, "readout", "contrst"),
-        (words(), {"top": 0}, "top", 0),
-        (words(), {"threads": 0}, "threads", 0),
-        (words(), {"where": {"id": 3}}, "where", "id"),
+        (words(encoder="other"), {}, "other"),
+        (Vocabulary({"a": "b", "c": "d"}), {}, "vocabulary"),
+        (Vocabulary({"a": "b", "c": "d"}, np.ones((2, 3))), {}, "the vocabulary 3"),
+        (words().with_examples(open=3), {}, "examples"),
+        (words(), {"readout": "contrst"}, "contrst"),
+        (words(), {"top": 0}, "top 0"),
+        (words(), {"threads": 0}, "threads 0"),
+        (words(), {"where": {"id": 3}}, "id"),
     ],
 )
 def test_a_query_that_cannot_be_answered_is_refused_at_once(
-    store, vocabulary, options, field, value
+    store, vocabulary, options, fact
 ) -> None:
     store.add(history("a"))
-    with refused(field=field, value=value):
+    with refused(fact):
         store.query(vocabulary, **options)
 
 
@@ -687,15 +682,15 @@ def test_histories_are_exported_and_read_again(store, tmp_path) -> None:
         assert row["frames"] == stored.frames.tolist()
         assert row["times_s"] == (None if stored.times_s is None else stored.times_s.tolist())
     assert [row["id"] for row in table] == ["h0", "h1"]
-    with refused(field="kind", value="csv"):
+    with refused("kind", "csv"):
         store.export(tmp_path / "y", "csv")
     for place in (store.path, store.path / "segments" / "x.parquet"):
-        with refused(file=place):
+        with refused(place):
             store.export(place)
-    with refused(file=store.path, field="where"):
+    with refused(store.path, "no history matches"):
         store.export(tmp_path / "y", where={"id": "z"})
     store.add([history("a b"), history("a_b")])
-    with refused(field="id", value="a_b"):
+    with refused("a_b"):
         store.export(tmp_path / "y")
 
 

@@ -141,12 +141,12 @@ def test_names_and_places_that_cannot_be_are_refused_before_anything_is_computed
     (tmp_path / "file").write_text("")
     matches = store.query(words())
     for name in ("x.xlsx", "x"):
-        with refused(file=tmp_path / name):
+        with refused(tmp_path / name):
             matches.write(tmp_path / name)
     with pytest.raises(InputError, match="is a file, not a folder"):
         matches.write(tmp_path / "file" / "x.csv")
     monkeypatch.setitem(sys.modules, "pyarrow.parquet", None)
-    with refused(MissingExtra, remedy="pip install pyarrow, or write x.csv"):
+    with refused("pip install pyarrow, or write x.csv", kind=MissingExtra):
         matches.write(tmp_path / "x.parquet")
     assert matches.write(tmp_path / "x.csv") == 14  # still unread
     with pytest.raises(InputError, match="have already been read"):

@@ -77,7 +77,7 @@ def test_an_error_in_a_thread_is_raised(store) -> None:
     store.add([history(str(k), k) for k in range(6)])
     with _index.transaction(store.path) as now:
         now.execute("UPDATE histories SET runs = zeroblob(16) WHERE id = '4'")
-    with refused(field="id", value="4"):
+    with refused('the index entry of history "4" is damaged'):
         list(store.query(words(), threads=2))
 
 
@@ -115,7 +115,7 @@ def test_a_segment_that_is_missing_is_named(store, name) -> None:
     (store.path / "segments" / name).unlink()
     store = Store.open(store.path)
     for read in (lambda: list(store.query(words())), lambda: store["a"], store.compact):
-        with refused(file=store.path / "segments" / name, remedy=_segments.SEE_VERIFY):
+        with refused(store.path / "segments" / name, _segments.SEE_VERIFY):
             read()
 
 
@@ -123,20 +123,20 @@ def test_a_segment_that_is_missing_is_named(store, name) -> None:
     "change", ["slot = 3", "slot = -1", "slot = 'x'", "slot = 1", "segment = 2", "length = -1"]
 )
 def test_an_entry_without_rows_is_damage_of_the_index(store, change) -> None:
-    check_damaged(store, change, file=store.path / _index.NAME)
+    check_damaged(store, change, store.path / _index.NAME)
 
 
 @pytest.mark.parametrize("change", ["first = 70", "interval_s = 0.0", "interval_s = 'x'"])
 def test_an_entry_with_a_wrong_value_is_named(store, change) -> None:
-    check_damaged(store, change, field="id", value="a")
+    check_damaged(store, change, 'history "a"')
 
 
-def check_damaged(store: Store, change: str, **about: object) -> None:
+def check_damaged(store: Store, change: str, fact: object) -> None:
     store.add([history("a", 0), history("b", 1), history("c", 2)])
     with _index.transaction(store.path) as now:
         now.execute(f"UPDATE histories SET {change} WHERE id = 'a'")
     for where in (None, {"id": "?"}):
-        with refused(**about):
+        with refused(fact):
             list(store.query(words(), where=where))
     assert "a" in [damage.id for damage in store.verify()]
 
@@ -147,7 +147,7 @@ def test_means_that_are_no_numbers_are_named(store) -> None:
     data = bytearray(path.read_bytes())
     data[-4:] = np.array([np.inf], "<f4").tobytes()
     path.write_bytes(data)
-    with refused(file=path):
+    with refused(path):
         list(store.query(words()))
     assert [damage.id for damage in store.verify()] == ["b"]
 
@@ -156,7 +156,7 @@ def test_a_thumbnail_that_is_no_picture_is_refused(store) -> None:
     store.add(history("a", 0), thumbnails={"a": b"\xff\xd8\xff" + bytes(9)})
     with _index.transaction(store.path) as now:
         now.execute("UPDATE thumbnails SET jpeg = 1000000000000")
-    with refused(file=store.path / _index.NAME):
+    with refused(store.path / _index.NAME):
         store.thumbnail("a")
 
 

@@ -40,7 +40,7 @@ def test_a_thumbnail_comes_back_with_its_history(store) -> None:
     assert store.thumbnail("b") == jpeg(1)
     assert [row.thumbnail for row in store.rows()] == [False, True]
     for id in ("c", 3, "\udcff"):
-        with refused(field="id", value=id):
+        with refused(id):
             store.thumbnail(id)
     store.add(history("b", 2), replace=True)  # other pixels
     assert store.thumbnail("b") is None
@@ -78,7 +78,7 @@ def test_a_large_picture_is_made_small(store) -> None:
 )
 def test_what_is_no_thumbnail_is_refused_and_nothing_added(store, thumbnails, id) -> None:
     store.add(history("a"))
-    with refused(file=store.path, field="thumbnails", value=id):
+    with refused(store.path, id):
         store.add(history("b"), thumbnails=thumbnails)
     assert store.ids() == ["a"]
 

@@ -836,7 +836,7 @@ def test_ids_lead_nowhere_but_into_the_workspace(tmp_path) -> None:
         "./inside",
         "\ud800",
     ):
-        with refused(NotThere, field="id", value=id):
+        with refused("the workspace", kind=NotThere):
             workspace.place(id)
     assert workspace.place("inside/new.mp4") == root / "inside" / "new.mp4"
     assert workspace.contents().videos == []

@@ -43,8 +43,7 @@ def convert(
     states = None if vocabulary is None else list(dejacue.files.read_vocabulary(vocabulary).states)
     if complete and format_of(output) is not None:
         problem = "cannot say that references are complete"
-        remedy = "give a name that ends in .json or .csv"
-        raise InputError(problem, file=output, field="complete", remedy=remedy)
+        raise InputError(f"{output}: {problem}; give a name that ends in .json or .csv")
     references = dejacue.files.read_references(path, times=times, states=states)
     if complete:
         with in_file(path):
@@ -60,5 +59,4 @@ def check_suffix(output: Path) -> None:
     if format_of(output) is None and output.suffix.lower() not in FILES_OF_REFERENCES:
         known = [suffix for format in FORMATS.values() for suffix in format.suffixes]
         remedy = f"use one of {', '.join([*FILES_OF_REFERENCES, *known])}"
-        problem = "the suffix is not a format of references"
-        raise InputError(problem, file=output, value=output.suffix, remedy=remedy)
+        raise InputError(f"{output}: the suffix is not a format of references; {remedy}")

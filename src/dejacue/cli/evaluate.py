@@ -52,7 +52,7 @@ def evaluate(
     o.refuse_values(files)
     if len(files) < 2:
         problem = "give the timelines of one or more methods, then the references"
-        raise InputError(f"{problem}: dejacue evaluate FOUND.json REFERENCES.json", field="files")
+        raise InputError(f"{problem}: dejacue evaluate FOUND.json REFERENCES.json")
     o.check_not_read(output, *files)
     *others, last = map(_timelines_in, files)
     references = dejacue.files.read_references(last) if format_in(last) is None else None
@@ -101,8 +101,7 @@ def _methods(paths: list[Path]) -> dict[str, Path]:
     named = stems if len(stems) == len(paths) else {str(path): path for path in paths}
     if len(named) < len(paths):
         twice = next(str(path) for path in paths if paths.count(path) > 1)
-        remedy = "give each method once, and the references last"
-        raise InputError("is given twice", file=twice, remedy=remedy)
+        raise InputError(f"{twice}: is given twice; give each method once, and the references last")
     return named
 
 

@@ -253,7 +253,7 @@ def _more_examples(
     form = "STATE=EXAMPLE, as in --example empty=120"
     for state, text in o.pairs(examples, "--example", form):
         if not text.strip():
-            raise InputError(f'--example "{state}=": give {form}', field="example", value=state)
+            raise InputError(f'--example "{state}=": give {form}')
         by_state.setdefault(state, []).append(text)
     if not by_state and not changes and not like and not exhaustive:
         return None
@@ -304,7 +304,7 @@ def find_and_show(search: Search, outputs: Outputs) -> None:
     source = Path(str(search.source))
     if outputs.plot is not None and outputs.plot.suffix.lower() != ".png":
         remedy = "give a name that ends in .png"
-        raise InputError("the plot is written as PNG", file=outputs.plot, remedy=remedy)
+        raise InputError(f"{outputs.plot}: the plot is written as PNG; {remedy}")
     references = {
         reference.history_id: reference for reference in _references(outputs.references, search)
     }
@@ -314,7 +314,7 @@ def find_and_show(search: Search, outputs: Outputs) -> None:
     if search.saved is not None:
         findings = search.findings()
         if outputs.cut and findings[0].made.video is None:
-            raise InputError("is a history; --cut needs the video", file=source, field="cut")
+            raise InputError(f"{source}: is a history; --cut needs the video")
     else:
         folder = folder or _default_folder(source, file_name(search.job.open().name))
         check_same_video(folder, source)
@@ -397,7 +397,7 @@ def _marks(texts: Sequence[str]) -> Marks:
         for part in text.split(","):
             span = re.fullmatch(r"\s*(\d{1,4})\s*(?:-\s*(\d{1,4})\s*)?", part)
             if span is None or int(span[1]) < 1:
-                raise InputError(f'mark "{state}={text}": give {form}', field="mark", value=text)
+                raise InputError(f'mark "{state}={text}": give {form}')
             first, last = int(span[1]) - 1, int(span[2] or span[1]) - 1
             marks.setdefault(state, []).append((first, last))
     return marks
@@ -414,7 +414,7 @@ def _with_marks(
     if len(findings) > 1 and outputs.marks is not None:
         names = ", ".join(finding.history.id for finding in findings)
         problem = f"marks are of one strip, but there are several objects ({names})"
-        raise InputError(problem, field="mark", remedy="choose one with --object")
+        raise InputError(f"{problem}; choose one with --object")
     answers = []
     for finding in findings:
         of = f"-{file_name(finding.history.id)}" if len(findings) > 1 else ""
@@ -522,20 +522,19 @@ def _check(file: Path | None, folder: Path | None, outputs: Outputs, search: Sea
     from dejacue.sources.findings import DOCUMENT, holds_finding
 
     if outputs.questions is not None and outputs.questions < 1:
-        problem = f"--questions {outputs.questions}: give a number of frames, 1 or more"
-        raise InputError(problem, field="questions", value=outputs.questions)
+        raise InputError(f"--questions {outputs.questions}: give a number of frames, 1 or more")
     readout = as_readout(search.readout_options.get("readout", DEFAULT_READOUT))
     if outputs.questions is not None and not readout.takes_examples:
         problem = "--questions works only with the readouts timeline and contrast"
-        raise InputError(f"{problem}, which use the answers", field="readout")
+        raise InputError(f"{problem}, which use the answers")
     if search.saved is None and not (search.vocabulary or search.examples or search.marking):
         remedy = "give a vocabulary (-v), --example or --like, or see a --strip to mark"
-        raise InputError("no states are named", field="vocabulary", remedy=remedy)
+        raise InputError(f"no states are named; {remedy}")
     if outputs.marks is not None and search.unnamed:
         marked_states(outputs.marks)
     if search.marking and not readout.takes_examples:
         problem = "a strip works only with the readouts timeline and contrast"
-        raise InputError(f"{problem}, which use the marks", field="readout")
+        raise InputError(f"{problem}, which use the marks")
     inputs = [search.source, search.vocabulary, search.job.masks, outputs.references]
     for place in filter(None, (file, outputs.plot)):
         check_place(place)
@@ -573,8 +572,7 @@ def _export_for(file: Path, format: str | None) -> Export | None:
         raise
     if format is not None and export is not EXPORTS.get(format):
         problem = f"the suffix does not match --format {format}"
-        remedy = "leave one of them out"
-        raise InputError(problem, file=file, field="format", value=format, remedy=remedy)
+        raise InputError(f"{file}: {problem}; leave one of them out")
     return export
 
 
@@ -597,7 +595,7 @@ def check_folder(folder: Path) -> None:
             if path != report:
                 problem = "lies in a folder that has no finding of dejacue"
             problem += ", so it is not replaced"
-            raise InputError(problem, file=path, field="output", remedy="give another folder")
+            raise InputError(f"{path}: {problem}; give another folder")
 
 
 def write_folder(folder: Path, finding: Finding, references: Reference | None) -> None:

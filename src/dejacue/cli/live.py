@@ -82,8 +82,7 @@ def live(
     options.check(encoder)
     stream = is_stream(source)
     if stream and masks is not None:
-        remedy = "for a stream give --box"
-        raise InputError("--masks needs a video file", file=source, field="masks", remedy=remedy)
+        raise InputError(f"{source}: --masks needs a video file; for a stream give --box")
     video = (
         open_stream(source, fps=fps, timeout_s=timeout)
         if stream
@@ -91,7 +90,7 @@ def live(
     )
     if (masks is None) == (box is None):
         problem = "show where the object is: either --box x0,y0,x1,y1 in the first frame or, for a"
-        raise InputError(f"{problem} file, --masks", file=source, field="box")
+        raise InputError(f"{source}: {problem} file, --masks")
     if masks is not None:
         mask_of = masks_from_files(video, masks, values.get("match", "auto"), objects)
     else:
@@ -152,8 +151,7 @@ def masks_from_box(video: Video, box: str, tracker: str | None) -> Callable[[Fra
 
     (prompt,), _ = parse_prompts(TypedPrompts(boxes=[box]))
     if prompt.frame not in (None, 0):
-        problem = f"--box {box}: a live reading starts at the first frame"
-        raise InputError(problem, field="box", value=box, remedy="leave @FRAME out")
+        raise InputError(f"--box {box}: a live reading starts at the first frame; leave @FRAME out")
     prompts = [dejacue.Prompt(box=prompt.box)]
     session = None if tracker is None else dejacue.load_tracker(tracker).session()
 
@@ -180,8 +178,7 @@ def masks_from_files(
     if len(observed.objects) > 1:
         names = ", ".join(observed.objects)
         problem = f"holds {names}, but a live reading follows one object"
-        remedy = "choose it with --object 1, or its pieces with 1+2"
-        raise InputError(problem, file=masks, field="objects", remedy=remedy)
+        raise InputError(f"{masks}: {problem}; choose it with --object 1, or its pieces with 1+2")
     lineages = list(observed.objects.values())
     return lambda frame: observed.masks.unions(frame, lineages)[0]
 
@@ -225,7 +222,7 @@ def _paced(video: Video) -> Iterator[Frame]:
     for frame in video:
         if frame.time_s is None:
             remedy = "for images, give --set rate=25"
-            raise InputError("has no timestamps to play by", file=video.path, remedy=remedy)
+            raise InputError(f"{video.path}: has no timestamps to play by; {remedy}")
         now = time.monotonic()
         began = now - frame.time_s if began is None else began
         time.sleep(max(0.0, began + frame.time_s - now))

@@ -178,7 +178,7 @@ def setting_value(key: str, text: str, type_: Any = None) -> Any:
 
 
 def bad_setting(key: str, text: str, remedy: str) -> InputError:
-    return InputError(f'--set {key} "{text}": {remedy}', field=key, value=text)
+    return InputError(f'--set {key} "{text}": {remedy}')
 
 
 def pairs(texts: Iterable[str] | None, name: str, form: str) -> Iterable[tuple[str, str]]:
@@ -186,7 +186,7 @@ def pairs(texts: Iterable[str] | None, name: str, form: str) -> Iterable[tuple[s
     for text in texts or ():
         key, mark, value = text.partition("=")
         if not mark or not key.strip():
-            raise InputError(f'{name} "{text}": give {form}', field=name, value=text)
+            raise InputError(f'{name} "{text}": give {form}')
         yield key.strip(), value
 
 
@@ -324,16 +324,14 @@ def refuse_values(words: Iterable[object]) -> None:
             continue
         off = "give --no-backward" if before == "--backward" else "leave both out"
         instead = f"leave {word} out" if word.lower() in _ON else off
-        problem = f"{before} is a switch and takes no value; {instead}"
-        raise InputError(problem, field=before, value=word)
+        raise InputError(f"{before} is a switch and takes no value; {instead}")
 
 
 def check_not_read(output: Path | None, *inputs: object) -> None:
     """Refuse to write over a file that the command reads."""
     paths = [path for path in inputs if isinstance(path, Path) and os.path.exists(path)]
     if output is not None and os.path.exists(output) and any(map(output.samefile, paths)):
-        problem, remedy = "is read by this command", "give another output"
-        raise InputError(problem, file=output, field="output", remedy=remedy)
+        raise InputError(f"{output}: is read by this command; give another output")
 
 
 def single_path(path: Path, further: Sequence[str]) -> Path:
@@ -345,11 +343,10 @@ def single_path(path: Path, further: Sequence[str]) -> Path:
     folders = {path.parent for path in paths}
     if len(folders) > 1 or any(path.suffix != paths[0].suffix for path in paths):
         problem = f"{len(paths)} paths are given, the first is {paths[0]}"
-        remedy = "give one: a video, a folder of images, or a quoted glob"
-        raise InputError(problem, value=len(paths), remedy=remedy)
+        raise InputError(f"{problem}; give one: a video, a folder of images, or a quoted glob")
     folder, suffix = folders.pop(), paths[0].suffix
     remedy = f"quote the glob: '{folder / f'*{suffix}'}', or give the folder: {folder}"
-    raise InputError(f"{len(paths)} files are given", value=len(paths), remedy=remedy)
+    raise InputError(f"{len(paths)} files are given; {remedy}")
 
 
 def sampling(
@@ -381,7 +378,7 @@ def _frame_or_seconds(name: str, text: str | None) -> tuple[int | None, float | 
         raise
     except ValueError:
         problem = f'--{name} "{text}": give a frame (120), seconds (4.5s) or a time (1:30)'
-        raise InputError(problem, field=name, value=text) from None
+        raise InputError(problem) from None
 
 
 def job(

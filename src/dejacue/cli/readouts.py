@@ -45,8 +45,7 @@ def readout_from(
             remedy = f"to change settings, use --readout {readout.name}"
         else:
             continue
-        problem = f"--set {key} does not apply to the {which}"
-        raise InputError(problem, field=key, value=texts[key], remedy=remedy)
+        raise InputError(f"--set {key} does not apply to the {which}; {remedy}")
     values: dict[str, Any] = {}
     width = None
     types = get_type_hints(type(readout))

@@ -143,8 +143,7 @@ def encode(
     job = o.job(context, video, sampling, values, device, objects, where=where, encoder=encoder)
     # what is wrong with the input is said before a model is loaded
     if output is None and store is None:
-        problem = "give a place for the history: -o x.history.npz, or --store FOLDER"
-        raise InputError(problem, field="output")
+        raise InputError("give a place for the history: -o x.history.npz, or --store FOLDER")
     opened = job.open()
     job.encoder_options.check(job.encoder)
     observed = job.observe(opened)

@@ -78,8 +78,7 @@ def ls(
         for model in models if names else ():
             if lacking := [name for _, name, path in model.files() if path is None]:
                 problem = f"{model.name}: {', '.join(lacking)} not on this machine"
-                remedy = f"run dejacue weights fetch {model.name}"
-                raise MissingData(problem, value=model.name, remedy=remedy)
+                raise MissingData(f"{problem}; run dejacue weights fetch {model.name}")
         for file in filter(None, (path for model in models for _, _, path in model.files())):
             typer.echo(file)
         return

@@ -90,7 +90,7 @@ def timeline_scores(
     """
     if not reference.complete or reference.frames is None:
         problem = f"reference {reference.history_id}: does not list every occurrence"
-        raise InputError(problem, field="complete", remedy='say so: "complete": true')
+        raise InputError(f'{problem}; say so: "complete": true')
     shared = [
         state
         for state in reference.states

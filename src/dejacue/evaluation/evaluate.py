@@ -215,26 +215,23 @@ def evaluate(
     """
     truth = _by_history(references, "the references")
     if not truth:
-        problem = "no references; give the true windows of at least one history"
-        raise InputError(problem, field="references")
+        raise InputError("no references; give the true windows of at least one history")
     if not timelines:
-        raise InputError("no timelines; give those of at least one method", field="timelines")
+        raise InputError("no timelines; give those of at least one method")
     methods = {name: _by_history(_split(rows), name) for name, rows in timelines.items()}
     windows = _windows(methods, truth)
     outside = _outside(methods, truth)
     if outside:
         problem = f"windows outside the frames of the reference: {_shortened(outside)}"
-        remedy = "correct the timelines, or the frames of the references"
-        raise InputError(problem, field="frames", value=outside, remedy=remedy)
+        raise InputError(f"{problem}; correct the timelines, or the frames of the references")
     problems = _mismatches(windows, truth)
     queries = _common(windows, truth)
     listed = "; ".join(_sentences(problems, MAX_LISTED_NAMES))
     if not queries:
         problem = "the timelines and the references have nothing in common, so there is nothing to"
-        raise InputError(f"{problem} evaluate; {listed}", field="references", value=problems)
+        raise InputError(f"{problem} evaluate; {listed}")
     if problems and not only_common:
-        remedy = "correct the files, or evaluate only what they have in common"
-        raise InputError(listed, field="only_common", value=problems, remedy=remedy)
+        raise InputError(f"{listed}; correct the files, or evaluate only what they have in common")
     return _measured(methods, windows, truth, queries, tuple(_sentences(problems)))
 
 
@@ -332,7 +329,7 @@ def _comparisons(values: Mapping[str, Floats]) -> dict[str, dict[str, Paired]]:
     if later and len(base) < 2:
         problem = "all histories come from one component, but comparing methods takes two or more"
         remedy = "evaluate each method alone, or name the components in the references"
-        raise InputError(problem, field="component", value=len(base), remedy=remedy)
+        raise InputError(f"{problem}; {remedy}")
     return {
         f"{name} - {first}": {
             metric: paired
@@ -348,8 +345,7 @@ def _by_history(records: Iterable[Record], whose: str) -> dict[str, Record]:
     by_id: dict[str, Record] = {}
     for record in records:
         if record.history_id in by_id:
-            problem = f'{whose}: history "{record.history_id}" is given twice'
-            raise InputError(problem, field=whose, value=record.history_id)
+            raise InputError(f'{whose}: history "{record.history_id}" is given twice')
         by_id[record.history_id] = record
     return by_id
 
@@ -374,8 +370,7 @@ def _windows(
             for state, sentences in timeline.states.items():
                 for text in sentences:
                     if sentences.count(text) > 1:
-                        problem = f"{method}: {_name((history, state, text))} occurs twice"
-                        raise InputError(problem, field=method, value=text)
+                        raise InputError(f"{method}: {_name((history, state, text))} occurs twice")
                 texts.setdefault((history, state), {}).update(dict.fromkeys(sentences))
     for history, reference in truth.items():
         for state in reference.states:

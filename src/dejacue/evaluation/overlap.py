@@ -19,12 +19,10 @@ def as_windows(values: ArrayLike, what: str) -> Ints:
     """Return (n, 2) inclusive frames, from rows of numbers or Windows."""
     array = _plain(values, what)
     if array.ndim != 2 or array.shape[1] != 2 or array.dtype.kind not in "iu":
-        problem = f"{what} must be rows of [start, end] frames, not {array.shape}"
-        raise InputError(problem, field=what, value=array.shape)
+        raise InputError(f"{what} must be rows of [start, end] frames, not {array.shape}")
     if (array[:, 0] > array[:, 1]).any():
         row = int(np.argmax(array[:, 0] > array[:, 1]))
-        problem = f"{what}: row {row} ends before it starts ({array[row].tolist()})"
-        raise InputError(problem, field=what, value=row)
+        raise InputError(f"{what}: row {row} ends before it starts ({array[row].tolist()})")
     return array.astype(np.int64)
 
 
@@ -35,8 +33,7 @@ def _plain(values: ArrayLike, what: str) -> NDArray[Any]:
             return np.asarray([tuple(value) for value in values])  # type: ignore[arg-type]
         return np.asarray(values)
     except (TypeError, ValueError):  # rows of different lengths
-        problem = f"{what} must be rows of [start, end] frames, two numbers each"
-        raise InputError(problem, field=what) from None
+        raise InputError(f"{what} must be rows of [start, end] frames, two numbers each") from None
 
 
 def tiou(retrieved: ArrayLike, references: ArrayLike) -> Floats:
@@ -60,17 +57,15 @@ def best_tiou(retrieved: ArrayLike, references: Sequence[ArrayLike]) -> Floats:
     windows = as_windows(retrieved, "retrieved windows")
     if len(windows) != len(references):
         problem = f"{len(windows)} retrieved windows but {len(references)} lists of references"
-        raise InputError(problem, field="references", value=len(references))
+        raise InputError(problem)
     tables = [_plain(rows, "reference windows") for rows in references]
     for table in tables:
         if table.shape != (0,) and table.shape[1:] != (2,):
-            problem = f"reference windows must be rows of [start, end], not {table.shape}"
-            raise InputError(problem, field="reference windows", value=table.shape)
+            raise InputError(f"reference windows must be rows of [start, end], not {table.shape}")
     counts = [len(table) for table in tables]
     if not all(counts):
         row = counts.index(0)
-        problem = f"retrieved window {row} has no reference"
-        raise InputError(problem, field="references", value=row)
+        raise InputError(f"retrieved window {row} has no reference")
     if not counts:
         return np.empty(0)
     flat = as_windows(np.concatenate(tables), "reference windows")
@@ -82,8 +77,7 @@ def recall_at(threshold: float, overlaps: ArrayLike) -> Floats:
     """Return 1 where the overlap reaches the threshold, else 0."""
     values = np.asarray(overlaps, dtype=np.float64)
     if np.ndim(threshold) or np.isnan(values).any():
-        problem = "recall needs one threshold, and overlaps that are numbers"
-        raise InputError(problem, field="threshold" if np.ndim(threshold) else "overlaps")
+        raise InputError("recall needs one threshold, and overlaps that are numbers")
     return (values >= threshold).astype(np.float64)
 
 

@@ -32,14 +32,12 @@ def group_means(values: ArrayLike, levels: Levels) -> tuple[list[Hashable], Floa
     """
     numbers = np.asarray(values, dtype=np.float64)
     if numbers.ndim not in (1, 2) or not len(numbers):
-        problem = "nothing to average: give one row of numbers per item"
-        raise InputError(problem, field="values", value=numbers.shape)
+        raise InputError("nothing to average: give one row of numbers per item")
     if not len(levels) or any(len(level) != len(numbers) for level in levels):
-        problem = f"every level needs one group for each of the {len(numbers)} values"
-        raise InputError(problem, field="levels")
+        raise InputError(f"every level needs one group for each of the {len(numbers)} values")
     if not np.isfinite(numbers).all():
         row = int(np.argwhere(~np.isfinite(numbers))[0][0])
-        raise InputError(f"value {row} is not finite", field="values", value=row)
+        raise InputError(f"value {row} is not finite")
     keys = list(zip(*reversed(levels), strict=True))  # coarse to fine
     for depth in range(len(levels), 0, -1):
         heads = [key[:depth] for key in keys]
@@ -67,10 +65,10 @@ def _units(values: ArrayLike, minimum: int = 1) -> Floats:
     array = np.asarray(values, dtype=np.float64)
     if array.ndim not in (1, 2) or len(array) < minimum:
         problem = f"resampling needs at least {minimum} units, not values of shape {array.shape}"
-        raise InputError(problem, field="values", value=array.shape)
+        raise InputError(problem)
     if not np.isfinite(array).all():
         row = int(np.argwhere(~np.isfinite(array))[0][0])
-        raise InputError(f"value {row} is not finite", field="values", value=row)
+        raise InputError(f"value {row} is not finite")
     return array
 
 
@@ -85,8 +83,7 @@ def bootstrap_interval(
     """
     array = _units(values)
     if not 0 < level < 1 or draws < 1:
-        problem = f"level {level} must be between 0 and 1, and draws {draws} at least 1"
-        raise InputError(problem, field="level" if draws >= 1 else "draws")
+        raise InputError(f"level {level} must be between 0 and 1, and draws {draws} at least 1")
     sums = _drawn_sums(array, np.random.default_rng(seed), draws)
     ends = [(1 - level) / 2, (1 + level) / 2]
     quantiles: Floats = np.quantile(sums / len(array), ends, axis=1)
@@ -116,8 +113,7 @@ def sign_flip(
     """
     array = _units(differences, minimum=2)
     if assignments < 1:
-        problem = f"{assignments} sign assignments; at least one is needed"
-        raise InputError(problem, field="assignments", value=assignments)
+        raise InputError(f"{assignments} sign assignments; at least one is needed")
     least = np.abs(array.mean(axis=0)) - _slack(array)
     hits = np.zeros(array.shape[1:])
     few = assignments * len(array) <= MAX_CACHED_SIGNS
@@ -151,8 +147,7 @@ def sign_flip_exact(differences: ArrayLike) -> Floats:
     array = _units(differences, minimum=2)
     n = len(array)
     if n > MAX_EXACT_UNITS:
-        problem = f"{n} units have too many sign assignments; use sign_flip"
-        raise InputError(problem, field="differences", value=n)
+        raise InputError(f"{n} units have too many sign assignments; use sign_flip")
     sums = np.zeros((1, *array.shape[1:]))
     for value in array:  # all signed sums, doubling unit by unit
         sums = np.concatenate([sums + value, sums - value])
@@ -178,8 +173,7 @@ def compare(first: ArrayLike, second: ArrayLike) -> list[Paired]:
     """
     a, b = _units(first, minimum=2), _units(second, minimum=2)
     if a.shape != b.shape or a.ndim != 2:
-        problem = f"paired tables must have the same shape, not {a.shape} and {b.shape}"
-        raise InputError(problem, field="second", value=b.shape)
+        raise InputError(f"paired tables must have the same shape, not {a.shape} and {b.shape}")
     difference = a - b
     interval = bootstrap_interval(difference)
     p = sign_flip_exact(difference) if len(a) <= MAX_EXACT_UNITS else sign_flip(difference)
@@ -191,10 +185,9 @@ def holm(p_values: ArrayLike) -> Floats:
     """Return Holm's corrected p-values of one family, in the order given."""
     p = _units(p_values)
     if p.ndim != 1:
-        problem = "Holm's correction takes a single row of p-values"
-        raise InputError(problem, field="p_values", value=p.shape)
+        raise InputError("Holm's correction takes a single row of p-values")
     if ((p < 0) | (p > 1)).any():
-        raise InputError("p-values must be between 0 and 1", field="p_values")
+        raise InputError("p-values must be between 0 and 1")
     order = np.argsort(p, kind="stable")
     steps = p[order] * np.arange(len(p), 0, -1)
     corrected = np.empty(len(p))

@@ -24,8 +24,7 @@ def checked_order(order: object) -> Order:
         return None
     names = (order,) if isinstance(order, str) else tuple(order)  # type: ignore[arg-type]
     if len(set(names)) != len(names) or len(names) < 2:
-        problem = "an order names at least two states, each of them once"
-        raise InputError(problem, field="order", value=names)
+        raise InputError("an order names at least two states, each of them once")
     return names
 
 
@@ -60,10 +59,8 @@ def nodes_for(count: int, order: tuple[int, ...] | None, irreversible: bool) -> 
         return Nodes(np.arange(count), np.ones(count, np.uint8), others)
     if count > MAX_STATES:
         raise InputError(
-            f"an irreversible change among {count} states needs their order; without an order, at "
-            f"most {MAX_STATES} states are possible",
-            field="order",
-            value=count,
+            f"an irreversible change among {count} states needs their order; "
+            f"without an order, at most {MAX_STATES} states are possible"
         )
     pairs = [
         (mask, state) for mask in range(1 << count) for state in range(count) if mask >> state & 1

@@ -116,8 +116,7 @@ def _word_directions(
     if vocabulary.features is None:
         raise InputError(
             "the vocabulary has no text features yet: encode its descriptions with the encoder of "
-            "the history, or give an .npz file that contains them",
-            field="features",
+            "the history, or give an .npz file that contains them"
         )
     unit = unit_rows(vocabulary.features)
     firsts = np.searchsorted(vocabulary.labels, np.arange(len(vocabulary.states)))
@@ -165,17 +164,13 @@ def example_directions(vocabulary: Vocabulary) -> dict[str, tuple[Floats, float]
         state = example.state
         if example.features is None:
             raise InputError(
-                f"the example {example.name} is not encoded yet; find() encodes it, or give its "
-                "features",
-                field="features",
-                value=example.name,
+                f"the example {example.name} is not encoded yet; "
+                "find() encodes it, or give its features"
             )
         if state is None:
             raise InputError(
                 f'the example {example.name}: "none of the states" can only be shown by frames of '
-                "the history being read, not by an example from elsewhere",
-                field="state",
-                value=example.name,
+                "the history being read, not by an example from elsewhere"
             )
         row = example.features.astype(np.float64)
         row = row if example.centred else row / np.linalg.norm(row)
@@ -186,10 +181,8 @@ def example_directions(vocabulary: Vocabulary) -> dict[str, tuple[Floats, float]
     if len(kinds[False]) == 1:
         (state,) = kinds[False]
         raise InputError(
-            f'only "{state}" has pictures; add pictures of another state for comparison, or use a '
-            "frame of another history",
-            field="examples",
-            value=state,
+            f'only "{state}" has pictures; '
+            "add pictures of another state for comparison, or use a frame of another history"
         )
     sums: dict[str, Floats] = {}
     for rows in kinds:
@@ -237,8 +230,7 @@ def _without_words(
                 if len(vocabulary.states) == 1:
                     why, words = "it is the only state", "describe what it looks like otherwise"
                 problem = f'no frame of the history shows "{state}", and {why}'
-                remedy = f"add an example of it, or {words}"
-                raise InputError(problem, field="examples", value=state, remedy=remedy)
+                raise InputError(f"{problem}; add an example of it, or {words}")
     nothing = np.zeros(len(queries), bool)
     firsts = np.searchsorted(vocabulary.labels, np.arange(len(vocabulary.states)))
     return Directions(queries, np.ones(len(queries)), nothing, firsts)
@@ -257,16 +249,10 @@ def _check_space(
     if None not in (history.encoder, encoder) and history.encoder != encoder:
         raise InputError(
             f'history {history.id} was encoded with "{history.encoder}", but {name} with '
-            f'"{encoder}"',
-            field="encoder",
-            value=history.encoder,
-            remedy="encode both with the same encoder",
+            f'"{encoder}"; encode both with the same encoder'
         )
     if features is not None and features.shape[-1] != history.dimension:
         raise InputError(
             f"history {history.id} has {history.dimension} dimensions, but {name} has "
-            f"{features.shape[-1]}",
-            field="features",
-            value=history.dimension,
-            remedy="encode both with the same encoder",
+            f"{features.shape[-1]}; encode both with the same encoder"
         )

@@ -45,10 +45,8 @@ class Grid:
             fine = False
         if not fine:
             raise InputError(
-                f"durations: base {self.base}, ratio {self.ratio}, cap {self.cap}; base and cap "
-                "must be at least 1 frame, and the ratio at least 1",
-                field="durations",
-                value=self,
+                f"durations: base {self.base}, ratio {self.ratio}, cap {self.cap}; "
+                "base and cap must be at least 1 frame, and the ratio at least 1"
             )
 
     def lengths(self, longest: int) -> tuple[int, ...]:
@@ -84,11 +82,9 @@ def as_durations(durations: Durations | Iterable[int]) -> tuple[int, ...] | Grid
     try:
         lengths = tuple(sorted({operator.index(length) for length in durations}))
     except TypeError:
-        problem = f"durations: {durations!r} is not a list of whole numbers"
-        raise InputError(problem, field="durations", value=durations) from None
+        raise InputError(f"durations: {durations!r} is not a list of whole numbers") from None
     if not lengths or lengths[0] < 1:
-        problem = "durations: give at least one length, each at least one frame"
-        raise InputError(problem, field="durations", value=durations)
+        raise InputError("durations: give at least one length, each at least one frame")
     return lengths
 
 

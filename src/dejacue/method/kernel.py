@@ -29,14 +29,11 @@ Windows = tuple[Ints, Ints, Floats]  # first and last positions, scores
 # a table per history; centre and scale of every answer
 Responses = tuple[list[Floats], Floats, Floats]
 
-BAD_VALUES = {  # by the kernel's codes: the table, and what is wrong with it
-    2: (
-        "features",
-        "features of history {id} are not finite at row {row}; they were changed after the "
-        "history was created",
-    ),
-    3: ("cosines", "a cosine of history {id} is not finite at observed frame {row}"),
-    4: ("responses", "responses contain a non-finite value at position {row}"),
+BAD_VALUES = {  # by the kernel's codes
+    2: "features of history {id} are not finite at row {row}; they were changed after the history "
+    "was created",
+    3: "a cosine of history {id} is not finite at observed frame {row}",
+    4: "responses contain a non-finite value at position {row}",
 }
 
 
@@ -333,8 +330,7 @@ def _check_finite(rows: NDArray[np.floating], code: int, id: str = "") -> None:
 
 
 def _bad_value(code: int, id: str, row: int) -> InputError:
-    field, problem = BAD_VALUES[code]
-    return InputError(problem.format(id=id, row=row))
+    return InputError(BAD_VALUES[code].format(id=id, row=row))
 
 
 _COSINES, _CENTRES, _RESPOND, _LOCATE, _SMOOTH, _CONTRAST, _LABEL = range(7)

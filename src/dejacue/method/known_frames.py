@@ -123,17 +123,14 @@ def known_frames_of(history: History, vocabulary: Vocabulary, width: int = 1) ->
         first, last = example.positions(history)
         if first >= last:
             observed = _where(history, example)
-            problem = f"the example {name} of {label} shows no observed frame; {observed}"
-            raise InputError(problem, field="examples", value=name)
+            raise InputError(f"the example {name} of {label} shows no observed frame; {observed}")
         state = len(names) if example.state is None else names.index(example.state)
         span = labels[first:last]
         rivals = span[(span >= 0) & (span != state)]
         if rivals.size:
             raise InputError(
                 f"the example {name} is given for {label}, but one of its frames is already given "
-                f"for {[*names, NONE][int(rivals[0])]}; a frame can show only one of them",
-                field="examples",
-                value=name,
+                f"for {[*names, NONE][int(rivals[0])]}; a frame can show only one of them"
             )
         labels[first:last] = state
         count = min(PER_SPAN, last - first)
@@ -165,11 +162,7 @@ def _marks(history: History, vocabulary: Vocabulary) -> Ints:
     for change, at in zip(vocabulary.changes, positions, strict=True):
         if not 0 < at < len(history):
             problem = f"nothing is observed {'before' if at == 0 else 'after'} it"
-            raise InputError(
-                f"a change at {change.name}: {problem}; {_where(history, change)}",
-                field="changes",
-                value=change.name,
-            )
+            raise InputError(f"a change at {change.name}: {problem}; {_where(history, change)}")
     return np.unique(np.array(positions, np.int64))
 
 

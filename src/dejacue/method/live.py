@@ -81,26 +81,20 @@ class LiveReading:
         plan.check_examples(vocabulary)
         if vocabulary.facts or vocabulary.changes:
             raise InputError(
-                "frames given as examples or changes need a complete history; a live reading "
-                "takes pictures and frames of other histories",
-                field="examples",
+                "frames given as examples or changes need a complete history; "
+                "a live reading takes pictures and frames of other histories"
             )
         self._directions = query_directions(vocabulary, plan.coordinates, 1.0).states
         self._names: list[str | None] = list(vocabulary.states)
         if len(self._names) == 1:  # beside a single state there is none of it
             self._directions = np.concatenate([self._directions, -self._directions])
             self._names.append(None)
-        for name, value, valid in (
-            ("delay_s", delay_s, is_number(delay_s)),
-            ("delay", delay, delay is None or is_count(delay, 0)),
-            ("horizon_s", horizon_s, horizon_s is None or is_number(horizon_s, 1e-9)),
-            ("horizon", horizon, horizon is None or is_count(horizon, 1)),
+        if not is_number(delay_s) or not (delay is None or is_count(delay, 0)):
+            raise InputError("the delay must be 0 or more, in seconds or in frames")
+        if not (horizon_s is None or is_number(horizon_s, 1e-9)) or not (
+            horizon is None or is_count(horizon, 1)
         ):
-            if not valid:
-                what = name.removesuffix("_s")
-                bound = "0 or more" if what == "delay" else "more than 0"
-                problem = f"the {what} must be {bound}, in seconds or in frames"
-                raise InputError(problem, field=name, value=value)
+            raise InputError("the horizon must be more than 0, in seconds or in frames")
         self._delay_s, self._horizon_s = delay_s, horizon_s
         self.delay, self.horizon = delay, horizon
         self._like, self._nodes = like, self._rules.nodes(vocabulary)
@@ -153,7 +147,7 @@ class LiveReading:
         """Return what was observed, as far as it is kept; ``more`` as History takes it."""
         if not self._rows:
             problem = "the object was not seen in any frame; is it where the box or the masks say?"
-            raise InputError(problem, field="features")
+            raise InputError(problem)
         frames, times, rows, source = zip(*self._rows, strict=True)
         times_s = None if times[0] is None else np.array(times)
         source_frames = None if source == frames else np.array(source)
@@ -202,7 +196,7 @@ class LiveReading:
         elif at <= before:
             problem = f"frame {at} comes after frame {before}; give frames in order, each one once"
         if problem is not None:
-            raise InputError(problem, field="frame", value=frame)
+            raise InputError(problem)
         if time_s is not None and not (is_number(time_s, -np.inf)):
             problem = f"the time {time_s!r} is not a number of seconds"
         elif self._now is not None and (time_s is None) != (then_s is None):
@@ -213,7 +207,7 @@ class LiveReading:
                 "reading when a stream restarts"
             )
         if problem is not None:
-            raise InputError(f"frame {at}: {problem}", field="time_s", value=time_s)
+            raise InputError(f"frame {at}: {problem}")
         return int(at)
 
     def _cosines(self, features: ArrayLike, frame: int) -> tuple[NDArray[Any], Floats]:
@@ -221,15 +215,12 @@ class LiveReading:
         what = f"frame {frame}: features"
         array = as_array(features, what)
         if array.dtype.kind not in "fiu":
-            problem = f"{what} must be a single row of numbers, not {array.dtype}"
-            raise InputError(problem, field="features")
+            raise InputError(f"{what} must be a single row of numbers, not {array.dtype}")
         expected = self._directions.shape[1]
         if array.shape != (expected,):
             raise InputError(
-                f"{what} have shape {array.shape}, but the vocabulary has {expected} dimensions",
-                field="features",
-                value=array.shape,
-                remedy="encode both with the same encoder",
+                f"{what} have shape {array.shape}, but the vocabulary has {expected} dimensions; "
+                "encode both with the same encoder"
             )
         with np.errstate(over="ignore", invalid="ignore"):  # named below
             row = array.astype(np.float16 if array.dtype == np.float16 else np.float32)
@@ -237,8 +228,7 @@ class LiveReading:
             length = float(np.sqrt(np.vdot(wide, wide)))
         if not NORM_RANGE[0] < length < NORM_RANGE[1]:
             reason = "zero" if length <= NORM_RANGE[0] else "not finite, or too large"
-            remedy = "encode the frame again, or push None instead"
-            raise InputError(f"{what} are {reason}", field="features", remedy=remedy)
+            raise InputError(f"{what} are {reason}; encode the frame again, or push None instead")
         return row, (self._directions @ wide).astype(np.float64) / length
 
     def _next(self, frame: int, time_s: float | None, cosines: Floats | None) -> Update:
@@ -325,9 +315,7 @@ def _labelling_of(plan: Plan) -> Reading:
     if plan.coordinates.centred_frames:
         raise InputError(
             f"{plan.coordinates.name} coordinates measure frames from the middle of a whole "
-            "history; a live reading needs vocabulary, absolute or query-uniform coordinates",
-            field="coordinates",
-            value=plan.coordinates.name,
+            "history; a live reading needs vocabulary, absolute or query-uniform coordinates"
         )
     readout = plan.readout
     if isinstance(readout, Reading):
@@ -335,9 +323,7 @@ def _labelling_of(plan: Plan) -> Reading:
         if readout.stay > 1 or unordered:
             raise InputError(
                 "a live reading supports no shortest stay, and an irreversible change needs the "
-                "order of its states",
-                field="readout",
-                value=readout.name,
+                "order of its states"
             )
         return readout
     if isinstance(readout, StateReadout):

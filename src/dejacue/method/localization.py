@@ -79,8 +79,7 @@ def candidates(
     plan = Plan.of(**options)
     check_pair(history, vocabulary)
     if not isinstance(plan.readout, Scan):
-        problem = f"only a scan has candidates, not {plan.readout.name}"
-        raise InputError(problem, field="readout", value=plan.readout.name)
+        raise InputError(f"only a scan has candidates, not {plan.readout.name}")
     starts, ends, scores = plan.readout.candidates(plan.view(history, vocabulary))
     return np.stack([history.frames[starts], history.frames[ends]], axis=1), scores
 
@@ -107,7 +106,7 @@ def locate_many(
     """
     plan = Plan.of(coordinates, readout, smoothing, diagnostics, kernel)
     if threads < 1:
-        raise InputError(f"threads {threads} must be at least 1", field="threads", value=threads)
+        raise InputError(f"threads {threads} must be at least 1")
     return Timelines(_run(plan, chunks(histories, vocabularies), threads))
 
 
@@ -130,12 +129,11 @@ def _pairs(
     for count, history in enumerate(histories):
         vocabulary = next(remaining, None)
         if vocabulary is None:
-            problem = f"there are more histories than vocabularies ({count})"
-            raise InputError(problem, field="vocabularies", value=count)
+            raise InputError(f"there are more histories than vocabularies ({count})")
         check_pair(history, vocabulary)
         yield history, vocabulary
     if not shared and next(remaining, None) is not None:
-        raise InputError("there are more vocabularies than histories", field="histories")
+        raise InputError("there are more vocabularies than histories")
 
 
 def chunks(

@@ -42,10 +42,8 @@ def _selected(
         name = as_coordinates(system if coordinates is None else coordinates).name
         if name != system:
             raise InputError(
-                f'"{readout}" is a preset with {system} coordinates; to use {name} coordinates, '
-                f"name the readout itself: {preset.name}",
-                field="coordinates",
-                value=name,
+                f'"{readout}" is a preset with {system} coordinates; '
+                f"to use {name} coordinates, name the readout itself: {preset.name}"
             )
         return as_coordinates(system), preset
     if isinstance(readout, str) and readout not in READOUTS:
@@ -72,20 +70,18 @@ def readout_from(settings: object) -> Readout | None:
         if isinstance(error.__cause__, InputError):  # of the readout itself
             raise error.__cause__ from None
         problem = f"the timeline has settings that the readout {name} does not take ({error})"
-        raise InputError(problem, field="readout", remedy="read the history again") from None
+        raise InputError(f"{problem}; read the history again") from None
 
 
 def _with_smoothing(readout: Readout, smoothing: int, name: str) -> Readout:
     """Return the readout with this width of smoothing; refuse one that has no such setting."""
-    problem = None
     if name in PRESETS:
-        problem = f'"{name}" is a preset; for other smoothing, give Scan(smoothing=…)'
-    elif "smoothing" not in {field.name for field in fields(readout)}:
+        raise InputError(f'"{name}" is a preset; for other smoothing, give Scan(smoothing=…)')
+    if "smoothing" not in {field.name for field in fields(readout)}:
         problem = f"smoothing does not apply to the {name} readout"
         if readout.smoothing_in:
             problem += f"; it has its own: {type(readout).__name__}({readout.smoothing_in})"
-    if problem is not None:
-        raise InputError(problem, field="smoothing", value=smoothing)
+        raise InputError(problem)
     return replace(readout, smoothing=smoothing)  # type: ignore[call-arg]
 
 
@@ -131,15 +127,12 @@ class Plan:
         if not self.readout.takes_examples or self.readout.query_pooling != 1:
             what = "this pooling" if self.readout.takes_examples else self.readout.name
             raise InputError(
-                f"{what} reads only words; examples need the readout timeline or contrast, with "
-                "pooling 1",
-                field="readout",
-                value=self.readout.name,
+                f"{what} reads only words; "
+                "examples need the readout timeline or contrast, with pooling 1"
             )
         name = self.coordinates.name
         if name != DEFAULT_COORDINATES:
-            problem = f"examples need {DEFAULT_COORDINATES} coordinates, not {name}"
-            raise InputError(problem, field="coordinates", value=name)
+            raise InputError(f"examples need {DEFAULT_COORDINATES} coordinates, not {name}")
 
     def batch(self, pairs: Sequence[Pair]) -> HistoryBatch:
         """Return what the readout works on for several histories."""

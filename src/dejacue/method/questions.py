@@ -63,8 +63,7 @@ def next_question(
 ) -> tuple[Question, ...]:
     """Return the frames that a person should label next, the most telling first."""
     if not is_count(count, 1):
-        problem = f"{count!r} frames to ask about: give a number, 1 or more"
-        raise InputError(problem, field="count", value=count)
+        raise InputError(f"{count!r} frames to ask about: give a number, 1 or more")
     check_pair(history, vocabulary)
     readout = replace(readout or Reading(), pooling=1.0)  # it is states that are asked about
     view = Plan.of(None, readout, None, False, kernel).view(history, vocabulary)

@@ -197,10 +197,7 @@ class ScheduledReadout(Readout):
         if not lengths:
             raise InputError(
                 f"history {history.id}: no duration fits; the longest observed stretch has "
-                f"{counted(longest, 'frame')}",
-                field="durations",
-                value=longest,
-                remedy="add shorter durations",
+                f"{counted(longest, 'frame')}; add shorter durations"
             )
         return lengths
 
@@ -222,6 +219,5 @@ class ScheduledReadout(Readout):
 def check_width(width: int) -> int:
     """Return the width of smoothing as a plain number; refuse one that is not odd."""
     if not isinstance(width, int | np.integer) or not 1 <= width < 2**31 or width % 2 == 0:
-        problem = f"smoothing width {width} must be an odd number of frames: 1, 3, 5, …"
-        raise InputError(problem, field="smoothing", value=width)
+        raise InputError(f"smoothing width {width} must be an odd number of frames: 1, 3, 5, …")
     return int(width)

@@ -76,15 +76,11 @@ class StateReadout(Readout):
 
     def __post_init__(self) -> None:
         if not is_number(self.pooling, 0, 1):
-            problem = f"pooling {self.pooling!r} must be between 0 and 1"
-            raise InputError(problem, field="pooling", value=self.pooling)
-        for name, width in (("smoothing_s", self.smoothing_s), ("width", self.width or 0.0)):
-            if not is_number(width):
-                problem = "the smoothing width must be 0 or more, in seconds or in frames"
-                raise InputError(problem, field=name, value=width)
+            raise InputError(f"pooling {self.pooling!r} must be between 0 and 1")
+        if not (is_number(self.smoothing_s) and is_number(self.width or 0.0)):
+            raise InputError("the smoothing width must be 0 or more, in seconds or in frames")
         if self.bridge != AUTO and not is_count(self.bridge, 0):
-            problem = f'bridge {self.bridge!r} must be a number of frames or "auto"'
-            raise InputError(problem, field="bridge", value=self.bridge)
+            raise InputError(f'bridge {self.bridge!r} must be a number of frames or "auto"')
         plain = {  # JSON does not take numpy's numbers
             "pooling": float(self.pooling),
             "smoothing_s": float(self.smoothing_s),

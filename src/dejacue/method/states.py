@@ -68,8 +68,7 @@ def gaussian(deviation: float, span: int) -> Floats:
     reach = span - 1 if REACH * deviation >= span - 1 else math.ceil(REACH * deviation)
     if reach > MAX_REACH_FRAMES:
         problem = f"smoothing over {reach} frames is too wide"
-        remedy = "smooth less, or bridge shorter gaps"
-        raise InputError(problem, field="smoothing", value=reach, remedy=remedy)
+        raise InputError(f"{problem}; smooth less, or bridge shorter gaps")
     return _weights(deviation, reach)
 
 

@@ -95,16 +95,14 @@ class Lesson:
         if len(inside) < 2:
             problem = f"has {counted(len(inside), 'state')} with confirmed frames"
             remedy = "a teacher shows how states differ: name frames of two or more in it"
-            raise InputError(f"teacher {name} {problem}", field="like", value=name, remedy=remedy)
+            raise InputError(f"teacher {name} {problem}; {remedy}")
         common = {state: inside[state] for state in states if state in inside}
         if len(common) < 2:
             shared = f'only "{next(iter(common))}"' if common else "no state"
             raise InputError(
                 f"teacher {name} has {shared} in common with the vocabulary: it has "
-                f"{quoted(inside)}, the vocabulary {quoted(states)}",
-                field="like",
-                value=name,
-                remedy="use the same names for two or more states",
+                f"{quoted(inside)}, the vocabulary {quoted(states)}; use the same names for two or "
+                "more states"
             )
         frames = unit_rows(history.features)
         means = {state: frames[rows].mean(axis=0) for state, rows in common.items()}
@@ -114,10 +112,7 @@ class Lesson:
             length = float(np.linalg.norm(residual))
             if not length > FALLBACK_BELOW:
                 problem = f'all frames of "{state}" look like those of other states'
-                remedy = "leave this teacher out"
-                raise InputError(
-                    f"teacher {name}: {problem}", field="like", value=name, remedy=remedy
-                )
+                raise InputError(f"teacher {name}: {problem}; leave this teacher out")
             differences[state] = residual / length
         return cls(history, frames, common, differences)
 
@@ -138,7 +133,7 @@ class Lesson:
         name = shortened(history.id)
         problem = f'teacher {name} does not show what it looks like when it is not "{state}"'
         remedy = "give one that has frames of none of the states, or name another state"
-        raise InputError(problem, field="like", value=name, remedy=remedy)
+        raise InputError(f"{problem}; {remedy}")
 
     def span(self, state: str) -> str:
         """Return the first and the last confirmed frame of a state: 120-180."""
@@ -176,7 +171,7 @@ def taught(vocabulary: Vocabulary | None, like: Confirmed | Iterable[Confirmed])
     """
     teachers = as_teachers(like)
     if not teachers:
-        raise InputError("no teacher is given", field="like")
+        raise InputError("no teacher is given")
     names = dict.fromkeys(state for teacher in teachers for state in teacher.confirmed)
     states = list(names if vocabulary is None else vocabulary.states)
     lessons = [Lesson.of(teacher, states) for teacher in teachers]
@@ -212,10 +207,7 @@ def _check_same_space(history: History, encoder: str | None, dimension: int, nam
         raise InputError(
             f'teacher {shortened(history.id)} was encoded with "{history.encoder or "?"}" '
             f'({history.dimension} dimensions), but {shortened(name)} with "{encoder or "?"}" '
-            f"({dimension})",
-            field="like",
-            value=history.encoder,
-            remedy="encode its video again with the same encoder",
+            f"({dimension}); encode its video again with the same encoder"
         )
 
 

@@ -170,7 +170,7 @@ class _Files:
         place, names = Path(output), observed.objects
         if place.suffix == ".npz" and len(names) > 1:
             problem = f"is a file, but {len(names)} objects need a folder"
-            raise InputError(problem, file=place, remedy="give the name of a folder")
+            raise InputError(f"{place}: {problem}; give the name of a folder")
         single = place.suffix == ".npz"
         paths = {name: place if single else history_path(place, name) for name in names}
         existing = {}
@@ -187,7 +187,7 @@ class _Files:
             if holds_finding(folder):
                 problem = "holds a finding of other frames, objects or features, with its marks"
                 remedy = "give another folder, or remove its finding.json"
-                raise InputError(problem, file=folder, field="folder", remedy=remedy)
+                raise InputError(f"{folder}: {problem}; {remedy}")
 
     def write(self, name: str, history: History) -> None:
         """Write the history of an object, if it has a file."""

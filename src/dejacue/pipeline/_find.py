@@ -174,8 +174,7 @@ def _search(parameters: Mapping[str, Any]) -> Search:
     p = SimpleNamespace(**parameters)
     first = first_prompts(p.box, p.point, p.mask)
     if p.prompts and first:
-        problem = "prompts are given as well as a box, point or mask"
-        raise InputError(problem, field="prompts", remedy="leave one of them out")
+        raise InputError("prompts are given as well as a box, point or mask; leave one of them out")
     sampling = {name: getattr(p, name) for name in VideoOptions.__dataclass_fields__}
     job = Job(
         video=p.video if isinstance(p.video, str | os.PathLike | Video) else "",
@@ -278,19 +277,16 @@ class Search:
         unused += ["object"] if job.objects not in (None, "all") else []
         with place:
             if not isinstance(job.where, ByName) or job.where.names:
-                problem = "is a history, which needs no masks or boxes"
-                raise InputError(problem, field="masks", remedy="leave them out")
+                raise InputError("is a history, which needs no masks or boxes; leave them out")
             if self.vocabulary is None and self.examples is None and job.encoder is not None:
                 problem = "without other words nothing is encoded, so encoder has no effect"
-                raise InputError(problem, field="encoder", remedy="leave it out, or give words")
+                raise InputError(f"{problem}; leave it out, or give words")
             if self.unnamed:
                 problem = "has no states yet, and on a history alone none can be marked"
-                remedy = "give the video instead, or a vocabulary"
-                raise InputError(problem, field="marks", remedy=remedy)
+                raise InputError(f"{problem}; give the video instead, or a vocabulary")
             if unused:
                 problem = f"is a history, so {unused[0]} has no effect"
-                remedy = "leave it out, or give the video instead"
-                raise InputError(problem, field=unused[0], remedy=remedy)
+                raise InputError(f"{problem}; leave it out, or give the video instead")
         return saved.with_words(
             self.vocabulary,
             encoder=job.encoder,
@@ -332,8 +328,7 @@ class Search:
         if single and len(observed.objects) > 1:
             names = ", ".join(observed.objects)
             problem = f"holds {names}, but find returns one"
-            remedy = "use find_each for all"
-            raise InputError(problem, file=video.path, field="objects", remedy=remedy)
+            raise InputError(f"{video.path}: {problem}; use find_each for all")
         facts = [*vocabulary.facts, *vocabulary.changes] if words else []
         if any(example.unit != "frames" for example in facts):  # of the file: all are looked at
             job = replace(job, video=video, sampling=VideoOptions())
@@ -389,23 +384,22 @@ def check_same_video(folder: StrPath, source: Source) -> None:
     if isinstance(path, str | os.PathLike):
         video = replaced_video(folder, path)
         if video is not None and video.name not in ("", Path(path).name):
-            problem = f"holds the finding of {video.name}"
-            raise InputError(problem, file=folder, field="folder", remedy="give another folder")
+            raise InputError(f"{folder}: holds the finding of {video.name}; give another folder")
 
 
 def _check_examples(vocabulary: Vocabulary, video: Video) -> None:
     """Refuse an example or a change behind the last frame before anything is encoded."""
-    facts = [(f"the example {{}} of {e.state or NONE}", "examples", e) for e in vocabulary.facts]
-    changes = [("a change at {}", "changes", e) for e in vocabulary.changes]
+    facts = [(f"the example {{}} of {e.state or NONE}", e) for e in vocabulary.facts]
+    changes = [("a change at {}", e) for e in vocabulary.changes]
     for unit in ("source", "seconds"):
-        places = [place for place in (*facts, *changes) if place[2].unit == unit]
+        places = [place for place in (*facts, *changes) if place[1].unit == unit]
         if not places:
             continue
-        text, option, example = max(places, key=lambda place: place[2].span or (0, 0))
+        text, example = max(places, key=lambda place: place[1].span or (0, 0))
         count = video.count_if_before((example.span or (0, 0))[0], unit)
         if count is not None:
             problem = f"{text.format(example.name)} is behind the last of its {count} frames"
-            raise InputError(problem, file=video.path, field=option, value=example.name)
+            raise InputError(f"{video.path}: {problem}")
 
 
 def _warnings(observed: Observed, encoded: Encoded, name: str) -> list[Note]:
@@ -448,7 +442,7 @@ def saved_finding(source: Source) -> Finding | None:
     files = sorted(path.glob("*.history.npz")) if os.path.isdir(path) else []
     if len(files) > 1:
         names = ", ".join(file.name for file in files[:3]) + (", …" if len(files) > 3 else "")
-        raise InputError(f"holds the histories {names}", file=path, remedy="give one of them")
+        raise InputError(f"{path}: holds the histories {names}; give one of them")
     path = files[0] if files else path
     if path.suffix.lower() != ".npz":
         return None

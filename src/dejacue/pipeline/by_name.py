@@ -88,7 +88,7 @@ class SearchByName:
         except (OSError, Unreadable) as error:
             problem = f"the picture of the object cannot be read ({first_line(error)})"
             remedy = "give a JPEG or PNG of the object and little else, or its name"
-            raise InputError(problem, file=path, field="object_name", remedy=remedy) from None
+            raise InputError(f"{path}: {problem}; {remedy}") from None
 
     def search(self, file: Path, encoder: Encoder, progress: Progress) -> ObjectSearch:
         """Return what is found, from the file of an earlier run if it fits; refuse to find nothing.
@@ -107,13 +107,7 @@ class SearchByName:
         names = self.names if example is None else ()
         search = find_objects(self.video, names, self._loaded, example=example, progress=progress)
         if not search.instances:
-            raise InputError(
-                search.summary,
-                file=self.video.path,
-                field="object_name",
-                value=self.names,
-                remedy=search.remedy,
-            )
+            raise InputError(f"{self.video.path}: {search.summary}; {search.remedy}")
         search = linked(search, _rows(self.video, search.instances, encoder))
         write_bytes(file.with_name(OBJECTS_PICTURE), draw_objects(self.video, search))
         write_bytes(file, msgspec.json.encode(SavedSearch(key, search)))

@@ -404,19 +404,17 @@ class Finding:
     def _target(self, path: StrPath, suffix: str = "") -> StrPath:
         """Return the path; refuse that of the video, or another suffix."""
         if suffix and Path(path).suffix.lower() != suffix:
-            raise InputError(f"give a name that ends in {suffix}", file=path)
+            raise InputError(f"{path}: give a name that ends in {suffix}")
         video, path = self.made.video or "", Path(path)
         if os.path.exists(path) and os.path.exists(video) and os.path.samefile(path, video):
-            raise InputError("is the video", file=path, remedy="give another name")
+            raise InputError(f"{path}: is the video; give another name")
         return path
 
     def cut(self, folder: StrPath) -> list[Path]:
         """Cut the windows out of the video as clips, numbered, one for each window of a state."""
         if self.made.video is None:
             name = f"history {self.history.id}"
-            raise InputError(
-                f"{name}: clips are cut from a video, but its video is not known", field="video"
-            )
+            raise InputError(f"{name}: clips are cut from a video, but its video is not known")
         from dejacue.report.clips import cut_clips
 
         kinds = {"rate": float, "stream": int}
@@ -489,7 +487,7 @@ def check_teachers(teachers: Iterable[Confirmed], history: HasOrigin | Encoder) 
             name = history.name if isinstance(history, Encoder) else encoder_name(history)
             remedy = f"encode it again: {_command(teacher, name)}"
         problem = f'teacher {teacher.history.id} was encoded with "{before}", not with "{identity}"'
-        raise InputError(problem, field="like", value=before, remedy=remedy)
+        raise InputError(f"{problem}; {remedy}")
 
 
 def teacher_notes(teachers: Iterable[Confirmed], history: History) -> list[Note]:

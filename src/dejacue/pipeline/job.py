@@ -62,8 +62,7 @@ class EncoderOptions:
         names = ("backend", "precision", "device")
         options = {name: value for name in names if (value := getattr(self, name)) is not None}
         if encoder == "mini" and options:
-            problem = f"mini has no option {', '.join(options)}"
-            raise InputError(problem, field=next(iter(options)), remedy="leave it out")
+            raise InputError(f"mini has no option {', '.join(options)}; leave it out")
         return load_encoder(encoder, **options)
 
 
@@ -104,8 +103,7 @@ class Job:
             return open_video(self.video, **vars(self.sampling), threads=threads)
         if self.sampling != VideoOptions():
             names = ", ".join(changed_options(self.sampling))
-            problem = f"{names}: the video is already open"
-            raise InputError(problem, field=names, remedy="give this to open_video instead")
+            raise InputError(f"{names}: the video is already open; give this to open_video instead")
         return self.video
 
     def load(self) -> Encoder:

@@ -75,9 +75,7 @@ class Live:
         if encoded.encoder not in (None, self.encoder.identity):
             raise InputError(
                 f'{words.name}: was encoded with "{encoded.encoder}", but images are encoded with '
-                f'"{self.encoder.identity}"',
-                field="encoder",
-                remedy="use the same encoder for both",
+                f'"{self.encoder.identity}"; use the same encoder for both'
             )
         self.reading = LiveReading(
             encoded,
@@ -114,8 +112,7 @@ class Live:
         image = np.asarray(picture)
         if image.ndim != 3 or image.shape[2] != 3 or image.dtype != np.uint8 or not image.size:
             problem = f"the image has type {image.dtype} and shape {image.shape}"
-            remedy = "give RGB as uint8 of shape (height, width, 3)"
-            raise InputError(problem, field="picture", remedy=remedy)
+            raise InputError(f"{problem}; give RGB as uint8 of shape (height, width, 3)")
         seen = _mask(image, mask, box)
         if box is not None:
             x0, y0, x1, y1 = map(float, box)
@@ -173,22 +170,18 @@ class Live:
 def _mask(image: Pixels, mask: ArrayLike | None, box: Sequence[float] | None) -> Flags | None:
     """Return the mask of the object; None where it is not seen."""
     if mask is not None and box is not None:
-        raise InputError(
-            "both a mask and a box are given", field="mask", remedy="leave one of them out"
-        )
+        raise InputError("both a mask and a box are given; leave one of them out")
     if mask is not None:
         seen = np.asarray(mask) != 0
         seen = seen[0] if seen.shape[:-2] == (1,) else seen
         if seen.shape != image.shape[:2]:
             problem = f"the mask has shape {seen.shape}, but the image has shape {image.shape}"
-            raise InputError(problem, field="mask")
+            raise InputError(problem)
     elif box is not None:
         corners = np.asarray(box, dtype=float) if len(box) == 4 else np.full(4, np.nan)
         x0, y0, x1, y1 = corners.tolist()
         if not (np.isfinite(corners).all() and x0 < x1 and y0 < y1):
-            raise InputError(
-                f"box {box}: give (x0, y0, x1, y1) in pixels, x0 < x1 and y0 < y1", field="box"
-            )
+            raise InputError(f"box {box}: give (x0, y0, x1, y1) in pixels, x0 < x1 and y0 < y1")
         seen = box_mask((x0, y0, x1, y1), image)
     else:
         return None

@@ -107,8 +107,7 @@ class Sight:
         if self.objects == "all":
             if not masks.ids():
                 problem = "contains no object"
-                remedy = "check that these are the right masks"
-                raise InputError(problem, file=masks.path, remedy=remedy)
+                raise InputError(f"{masks.path}: {problem}; check that these are the right masks")
             return {f"{self.name}-{id}": frozenset([id]) for id in masks.ids()}
         groups = object_groups(self.objects)
         if len(groups) == 1:
@@ -137,7 +136,7 @@ class Sight:
         lineages = followed.notes.seen_lineages
         if not lineages:
             problem = "the object is not seen in any frame"
-            raise InputError(problem, file=output, field="prompts", remedy="check its box or click")
+            raise InputError(f"{output}: {problem}; check its box or click")
         masks = open_written(output, followed.notes)
         if self.objects in (None, "all"):
             named: dict[str, Lineage] = {
@@ -270,11 +269,9 @@ class ByName:
         """Refuse to look for something without a name."""
         if not self.names:
             raise InputError(
-                "say where the object is: name it in the vocabulary (object: cup) so that it is "
-                "found, draw a box x0,y0,x1,y1 around it, give its masks (a folder of PNGs, an "
-                ".npz, a COCO .json, boxes .csv), or look at the whole picture",
-                file=video.path,
-                field="masks",
+                f"{video.path}: say where the object is: name it in the vocabulary (object: cup) "
+                "so that it is found, draw a box x0,y0,x1,y1 around it, give its masks (a folder "
+                "of PNGs, an .npz, a COCO .json, boxes .csv), or look at the whole picture"
             )
 
     def observe(self, sight: Sight) -> Observed:
@@ -336,10 +333,9 @@ def where_is(
     if len(chosen) > 1:
         first, second, *_ = chosen
         problem = f"{first} is given as well as {second}".replace("masks is", "masks are")
-        raise InputError(problem, field=first, remedy="leave one of them out")
+        raise InputError(f"{problem}; leave one of them out")
     if fixed and not prompts:
-        problem = "fixed is for a box that stays where it is"
-        raise InputError(problem, field="fixed", remedy="give a box, or leave it out")
+        raise InputError("fixed is for a box that stays where it is; give a box, or leave it out")
     if masks is not None:
         return InMasks(masks=masks, kind=kind, match=match)
     if whole or fixed:

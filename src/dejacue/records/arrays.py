@@ -47,14 +47,7 @@ def check_names(record: str, **names: object) -> None:
     """Refuse a name that is not text."""
     for name, value in names.items():
         if not isinstance(value, str):
-            raise InputError(
-                f"{record}: {name} must be text, not {value!r}", field=name, value=value
-            )
-
-
-def column_of(what: str) -> str:
-    """Return the column that a phrase such as "history cup: frames" names."""
-    return "features" if what.startswith("the example") else what.rpartition(": ")[2]
+            raise InputError(f"{record}: {name} must be text, not {value!r}")
 
 
 def as_array(values: ArrayLike, what: str) -> NDArray[Any]:
@@ -63,7 +56,7 @@ def as_array(values: ArrayLike, what: str) -> NDArray[Any]:
         return np.asarray(values)
     except (ValueError, TypeError, OverflowError):
         problem = f"{what} must have rows of equal length that contain only numbers"
-        raise InputError(problem, field=column_of(what)) from None
+        raise InputError(problem) from None
 
 
 def feature_rows(values: ArrayLike, what: str) -> NDArray[Any]:
@@ -71,10 +64,8 @@ def feature_rows(values: ArrayLike, what: str) -> NDArray[Any]:
     array = as_array(values, what)
     if array.ndim != 2 or array.dtype.kind not in "fiu" or 0 in array.shape:
         raise InputError(
-            f"{what} must be a non-empty table of numbers (rows × dimensions), "
-            f"not {array.dtype} of shape {array.shape}",
-            field=column_of(what),
-            value=array.shape,
+            f"{what} must be a non-empty table of numbers (rows × dimensions), not {array.dtype} "
+            f"of shape {array.shape}"
         )
     dtype = np.float16 if array.dtype == np.float16 else np.float32
     with np.errstate(over="ignore", invalid="ignore"):  # named below, row by row
@@ -99,9 +90,7 @@ def _reject_row(row: NDArray[Any], index: int, what: str) -> None:
         problem, remedy = "is a zero vector, which has no direction", "remove it"
     else:
         problem, remedy = f"has length {norm:.3g}", "rescale it to about 1"
-    raise InputError(
-        f"{what}: row {index} {problem}", field=column_of(what), value=index, remedy=remedy
-    )
+    raise InputError(f"{what}: row {index} {problem}; {remedy}")
 
 
 def optional_column(values: ArrayLike | None, rows: int, dtype: type, what: str) -> Any:
@@ -120,5 +109,5 @@ def optional_column(values: ArrayLike | None, rows: int, dtype: type, what: str)
     elif whole and array.size and array.max() > np.iinfo(np.int64).max:
         problem = f"contains {array.max()}, which is too large for an index"
     if problem is not None:
-        raise InputError(f"{what} {problem}", field=column_of(what))
+        raise InputError(f"{what} {problem}")
     return frozen(np.ascontiguousarray(array, dtype=dtype))

@@ -26,10 +26,6 @@ UNITS = ("frames", "source", "seconds")
 NONE = "none"  # how "none of these" is written
 
 
-def _refusal(field: str, value: object, problem: str) -> InputError:
-    return InputError(problem, field=field, value=value)
-
-
 @dataclass(frozen=True, eq=False, repr=False)
 class Example:
     """An example of a state: frames of the history that is read, or something from elsewhere.
@@ -56,23 +52,20 @@ class Example:
 
     def __post_init__(self) -> None:
         if not isinstance(self.weight, int | float) or not 0 < self.weight <= MAX_WEIGHT:
-            raise _refusal("weight", self.weight, "an example counts for a number above 0")
+            raise InputError("an example counts for a number above 0")
         if self.state is not None and (not isinstance(self.state, str) or not self.state.strip()):
-            problem = f"an example of {self.state!r}: give the name of a state"
-            raise _refusal("state", self.state, problem)
+            raise InputError(f"an example of {self.state!r}: give the name of a state")
         if (self.span is None) == (self.source is None and self.features is None):
             problem = "an example is either a span of frames of the history being read, or comes"
-            raise _refusal("span", self.span, f"{problem} from a source")
+            raise InputError(f"{problem} from a source")
         if not isinstance(self.unit, str) or self.unit not in UNITS:
-            problem = f"an example is given in {', '.join(UNITS)}, not in {self.unit!r}"
-            raise _refusal("unit", self.unit, problem)
+            raise InputError(f"an example is given in {', '.join(UNITS)}, not in {self.unit!r}")
         if self.span is not None:
             object.__setattr__(self, "span", _checked_span(self.span, self.unit))
         if self.features is not None:
             row = feature_rows(np.atleast_2d(self.features), f"the example {self.source or ''}")
             if len(row) != 1:
-                problem = f"an example has one row of features, not {len(row)}"
-                raise _refusal("features", len(row), problem)
+                raise InputError(f"an example has one row of features, not {len(row)}")
             object.__setattr__(self, "features", frozen(row[0]))
 
     @property
@@ -111,7 +104,7 @@ class Example:
         """Return the column that its span counts, and the step from one frame to the next."""
         if self.unit == "seconds" and history.times_s is None:
             problem = f"history {history.id} has no times, so the example {self.name} cannot be"
-            raise _refusal("times_s", self.name, f"{problem} found; give its frame")
+            raise InputError(f"{problem} found; give its frame")
         columns = {"source": history.source_frames, "seconds": history.times_s}
         column = columns.get(self.unit)
         if column is None:
@@ -126,8 +119,7 @@ def examples_of(by_state: Mapping[Any, Any]) -> tuple[Example, ...]:
     """Make examples of {state: frames, windows, (history, frame), rows of features, names of
     sources}; the state None (or "none") is none of them."""
     if not isinstance(by_state, Mapping):
-        problem = "examples: expected states with the frames that show them"
-        raise _refusal("examples", by_state, problem)
+        raise InputError("examples: expected states with the frames that show them")
     parsed = (
         _example(None if state == NONE else state, item)
         for state, items in by_state.items()
@@ -136,7 +128,7 @@ def examples_of(by_state: Mapping[Any, Any]) -> tuple[Example, ...]:
     examples = tuple(islice(parsed, MAX_EXAMPLES + 1))
     if len(examples) > MAX_EXAMPLES:
         problem = f"more than {MAX_EXAMPLES} examples"
-        raise _refusal("examples", len(examples), f"{problem}; give spans of frames instead")
+        raise InputError(f"{problem}; give spans of frames instead")
     return examples
 
 
@@ -155,7 +147,7 @@ def _example(state: str | None, item: Any) -> Example:
     if isinstance(item, Window):
         return Example(state, (item.start, item.end))
     if isinstance(item, bool):
-        raise _refusal("examples", item, f"an example of {state or NONE} is a frame, not {item}")
+        raise InputError(f"an example of {state or NONE} is a frame, not {item}")
     if isinstance(item, int | np.integer):
         return Example(state, (int(item), int(item)))
     if _is_history_frame(item):
@@ -164,11 +156,9 @@ def _example(state: str | None, item: Any) -> Example:
         return Example(state, features=item)
     if isinstance(item, str):
         return from_text(state, item)
-    raise _refusal(
-        "examples",
-        item,
+    raise InputError(
         f"an example of {state or NONE} is a frame, a Window, (history, frame), a row of features "
-        f"or the name of a picture, not {reprlib.repr(item)}",
+        f"or the name of a picture, not {reprlib.repr(item)}"
     )
 
 
@@ -176,7 +166,7 @@ def from_text(state: str | None, text: str) -> Example:
     """Read 120, 120-180, 4.5s, 4.5s-6s, 1:30 (minutes) as frames; anything else as a source."""
     text = text.strip()
     if not text:
-        raise _refusal("examples", text, f"an example of {state or NONE} is empty")
+        raise InputError(f"an example of {state or NONE} is empty")
     times = _TIMES.fullmatch(text)
     if times:
         first, last = times[1], times[2] or times[1]
@@ -195,8 +185,7 @@ def seconds_of(text: str) -> float:
         total = 60 * total + part
     if max(parts[1:], default=0) >= 60:
         problem = f'time "{text}": minutes and seconds after a colon go up to 59'
-        remedy = f"did you mean {total:g}s?"
-        raise InputError(problem, field="time", value=text, remedy=remedy)
+        raise InputError(f"{problem}; did you mean {total:g}s?")
     return total
 
 
@@ -204,17 +193,15 @@ def from_history(state: str | None, history: History, frame: int) -> Example:
     """Make an example of a frame of another history, measured from the mean of its frames."""
     at = int(np.searchsorted(history.frames, frame))
     if at == len(history) or history.frames[at] != frame:
-        raise _refusal(
-            "frame",
-            frame,
-            f"history {history.id}: frame {frame} cannot be an example; the object is not "
-            f"observed there, only in frames from {history.frames[0]} to {history.frames[-1]}",
+        raise InputError(
+            f"history {history.id}: frame {frame} cannot be an example; the object is not observed "
+            f"there, only in frames from {history.frames[0]} to {history.frames[-1]}"
         )
     row = history.features[at].astype(np.float64)
     row = row / np.linalg.norm(row) - history.mean_direction
     if not np.linalg.norm(row) > 1e-6:
         problem = f"history {history.id}: all frames look the same, so none can be an example"
-        raise _refusal("history", history.id, problem)
+        raise InputError(problem)
     return Example(
         state,
         source=f"{history.id}@{frame}",
@@ -226,16 +213,14 @@ def from_history(state: str | None, history: History, frame: int) -> Example:
 
 def _checked_span(span: Any, unit: str) -> tuple[float, float]:
     if not isinstance(span, Sequence | np.ndarray) or isinstance(span, str) or np.size(span) != 2:
-        raise _refusal("span", span, f"an example at {span!r:.40}: give (first, last)")
+        raise InputError(f"an example at {span!r:.40}: give (first, last)")
     first, last = span
     for value in (first, last):
         real = isinstance(value, int | float | np.number) and not isinstance(value, bool)
         if not real or not -MAX_FRAME <= value <= MAX_FRAME:  # nor is NaN
-            problem = "an example is at a frame or a second, given as a number within ±2^53"
-            raise _refusal("span", value, problem)
+            raise InputError("an example is at a frame or a second, given as a number within ±2^53")
         if unit != "seconds" and value != int(value):
-            problem = f"an example at {value!r}: give a whole frame number, or seconds"
-            raise _refusal("span", value, problem)
+            raise InputError(f"an example at {value!r}: give a whole frame number, or seconds")
     if last < first:
-        raise _refusal("span", span, f"the example {first}-{last} ends before it starts")
+        raise InputError(f"the example {first}-{last} ends before it starts")
     return (first, last)

@@ -66,8 +66,7 @@ class History(Derived):
         check_names("history", id=self.id, encoder="" if self.encoder is None else self.encoder)
         array = as_array(self.features, f"history {self.id}: features")
         if array.ndim == 2 and len(array) == 0:
-            problem = f"history {self.id}: no observed frame; the object is never visible"
-            raise InputError(problem, field="features", value=array.shape)
+            raise InputError(f"history {self.id}: no observed frame; the object is never visible")
         features = feature_rows(array, f"history {self.id}: features")
         frames = self._checked_frames(len(features))
         breaks = np.flatnonzero(np.diff(frames) != 1) + 1
@@ -81,9 +80,7 @@ class History(Derived):
             column = optional_column(getattr(self, name), len(features), dtype, what)
             if column is not None and np.abs(column.astype(np.float64)).max() > MAX_FRAME:
                 raise InputError(
-                    f"{what} ranges from {column.min()} to {column.max()}, but must be within "
-                    "±2^53",
-                    field=name,
+                    f"{what} ranges from {column.min()} to {column.max()}, but must be within ±2^53"
                 )
             columns[name] = column
         vars(self).update(columns)
@@ -110,7 +107,7 @@ class History(Derived):
             )
         if len(frames) != rows:
             raise self._bad_frames(
-                f"{rows} feature rows but {len(frames)} frames", "give one frame index per row"
+                f"{rows} feature rows but {len(frames)} frames; give one frame index per row"
             )
         if frames.dtype.kind == "u" and frames.max() > MAX_FRAME:
             raise self._bad_frames(f"frame {frames.max()} is too large for an index")
@@ -124,13 +121,12 @@ class History(Derived):
             before, after = frames[steps[0] : steps[0] + 2].tolist()
             raise self._bad_frames(
                 f"frames are {'repeated' if before == after else 'not sorted'} ({before} is "
-                f"followed by {after})",
-                "sort the rows by frame and keep one per frame",
+                f"followed by {after}); sort the rows by frame and keep one per frame"
             )
         return frozen(frames)
 
-    def _bad_frames(self, problem: str, remedy: str | None = None) -> InputError:
-        return InputError(f"history {self.id}: {problem}", field="frames", remedy=remedy)
+    def _bad_frames(self, problem: str) -> InputError:
+        return InputError(f"history {self.id}: {problem}")
 
     def __len__(self) -> int:
         """Return the number of observed frames."""
@@ -189,8 +185,7 @@ class History(Derived):
         first, last = np.searchsorted(self.frames, tuple(window)).tolist()
         if last >= len(self) or tuple(self.frames[[first, last]].tolist()) != tuple(window):
             problem = f'history "{self.id}" does not observe both ends of the window {window}'
-            remedy = "give the history that the timeline was made from"
-            raise InputError(problem, field="window", value=window, remedy=remedy)
+            raise InputError(f"{problem}; give the history that the timeline was made from")
         return first, last
 
     def to_source(self, window: Window | Interval) -> Window:

@@ -27,10 +27,9 @@ class Window:
                 try:
                     object.__setattr__(self, name, int(operator.index(value)))
                 except TypeError:
-                    problem = f"window {name} {value!r} is not a whole number"
-                    raise InputError(problem, field=name, value=value) from None
+                    raise InputError(f"window {name} {value!r} is not a whole number") from None
         if self.start > self.end:
-            raise InputError(f"window {self} ends before it starts", field="end", value=self.end)
+            raise InputError(f"window {self} ends before it starts")
 
     @property
     def length(self) -> int:

@@ -41,7 +41,7 @@ class Reference:
         component = self.history_id if named is None else named
         for name, value in (("history", self.history_id), ("component", component)):
             if not isinstance(value, str) or not value.strip():
-                raise self._refusal(f"{name} name {value!r} must be non-empty text", name, value)
+                raise self._refusal(f"{name} name {value!r} must be non-empty text")
         checked = {
             "component": component,
             "frames": None if self.frames is None else self._window(self.frames, "frames"),
@@ -86,40 +86,37 @@ class Reference:
             for window in windows
         ]
 
-    def _refusal(self, problem: str, field: str, value: Any = None) -> InputError:
-        return InputError(f"reference {self.history_id}: {problem}", field=field, value=value)
+    def _refusal(self, problem: str) -> InputError:
+        return InputError(f"reference {self.history_id}: {problem}")
 
-    def _window(self, pair: Any, what: str, field: str = "frames") -> Window:
+    def _window(self, pair: Any, what: str) -> Window:
         if isinstance(pair, Window):
             return pair
         try:
             start, end = pair
         except (TypeError, ValueError):
             problem = f"{what}: {pair!r} is not a pair of frames, start and end"
-            raise self._refusal(problem, field, pair) from None
+            raise self._refusal(problem) from None
         try:
             return Window(start, end)
         except InputError as error:
-            raise self._refusal(f"{what}: {error}", field, pair) from None
+            raise self._refusal(f"{what}: {error}") from None
 
     def _checked_states(self) -> dict[str, tuple[Window, ...]]:
         if not isinstance(self.states, Mapping) or not self.states:
-            problem = "states must map each state to its windows; give at least one"
-            raise self._refusal(problem, "states")
+            raise self._refusal("states must map each state to its windows; give at least one")
         checked = {}
         for state, pairs in self.states.items():
             if not isinstance(state, str) or not state.strip():
-                raise self._refusal(f"state name {state!r} must be non-empty text", "states", state)
+                raise self._refusal(f"state name {state!r} must be non-empty text")
             if isinstance(pairs, Window) or not isinstance(pairs, Iterable):
-                problem = f'state "{state}" must list its windows, not {pairs!r}'
-                raise self._refusal(problem, state, pairs)
-            windows = tuple(self._window(pair, f'state "{state}"', state) for pair in pairs)
+                raise self._refusal(f'state "{state}" must list its windows, not {pairs!r}')
+            windows = tuple(self._window(pair, f'state "{state}"') for pair in pairs)
             if not windows and not self.complete:
-                problem = f'state "{state}" has no window; add one or leave it out'
-                raise self._refusal(problem, state)
+                raise self._refusal(f'state "{state}" has no window; add one or leave it out')
             checked[state] = windows
         if not any(checked.values()):
-            raise self._refusal("no state has a window; add one", "states")
+            raise self._refusal("no state has a window; add one")
         return checked
 
     def _check_inside(self) -> None:
@@ -129,45 +126,38 @@ class Reference:
             for window in windows:
                 if window | self.frames != self.frames:
                     raise self._refusal(
-                        f'window {window} of state "{state}" is not inside the frames '
-                        f"{self.frames}",
-                        "frames",
-                        window,
+                        f'window {window} of state "{state}" is not inside the frames {self.frames}'
                     )
 
     def _check_complete(self) -> None:
         """Refuse what leaves open which state a frame shows."""
         if self.frames is None:
             problem = "is complete but does not say of which frames; give its first and last frame"
-            raise self._refusal(problem, "frames")
+            raise self._refusal(problem)
         if self.frames.length > MAX_LABELLED_FRAMES:
             problem = f"has {self.frames.length} frames; at most {MAX_LABELLED_FRAMES} can be"
-            raise self._refusal(f"{problem} labelled completely", "frames", self.frames)
+            raise self._refusal(f"{problem} labelled completely")
         in_time = sorted((window, state) for state, ws in self.states.items() for window in ws)
         for (before, state), (after, next_state) in pairwise(in_time):
             if before & after:
-                problem = (
+                raise self._refusal(
                     f'is complete, but window {before} of state "{state}" and window {after} of '
                     f'state "{next_state}" share frames; a frame shows one state, in one window'
                 )
-                raise self._refusal(problem, next_state, after)
 
     def _checked_descriptions(self, by_state: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
         if not isinstance(by_state, Mapping):
-            raise self._refusal("descriptions must map states to their sentences", "descriptions")
+            raise self._refusal("descriptions must map states to their sentences")
         checked = {}
         for state, sentences in by_state.items():
             if state not in self.states:
-                problem = f'descriptions of "{state}", which is a state without windows'
-                raise self._refusal(problem, "descriptions", state)
+                raise self._refusal(f'descriptions of "{state}", which is a state without windows')
             texts = (sentences,) if isinstance(sentences, str) else sentences
             texts = tuple(texts) if isinstance(texts, Iterable) else ()
             if not texts or any(not isinstance(text, str) or not text.strip() for text in texts):
-                problem = f'state "{state}" has an empty or non-text description'
-                raise self._refusal(problem, "descriptions", state)
+                raise self._refusal(f'state "{state}" has an empty or non-text description')
             if len(set(texts)) < len(texts):
-                problem = f'state "{state}" lists a description twice'
-                raise self._refusal(problem, "descriptions", state)
+                raise self._refusal(f'state "{state}" lists a description twice')
             checked[state] = texts
         return checked
 

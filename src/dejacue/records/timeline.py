@@ -220,7 +220,7 @@ class Timeline(Tabular):
                 try:
                     columns[name] = np.array(known, _dtype(missing))
                 except OverflowError:
-                    raise InputError("an interval has a number too large", field=name) from None
+                    raise InputError("an interval has a number too large") from None
         why = [row.diagnostics for row in rows]
         return cls(
             [Subject(history_id, encoder, states, in_order(notes))],
@@ -260,8 +260,7 @@ class Timeline(Tabular):
     def _subject(self) -> Subject:
         if len(self.subjects) != 1:
             problem = f"this timeline holds {len(self.subjects)} histories"
-            remedy = "iterate over timeline.split() for one after the other"
-            raise InputError(problem, field="subjects", value=len(self.subjects), remedy=remedy)
+            raise InputError(f"{problem}; iterate over timeline.split() for one after the other")
         return self.subjects[0]
 
     @property
@@ -390,11 +389,9 @@ class Timeline(Tabular):
         Where a readout gives windows that overlap, the one with the best score counts.
         """
         if (time_s is None) == (frame is None):
-            raise InputError("give a time in seconds, or a frame", field="time_s", value=time_s)
+            raise InputError("give a time in seconds, or a frame")
         if time_s is not None and self and all(i.times_s is None for i in self.intervals):
-            problem = f'history "{self.history_id}" has no times'
-            remedy = "give at(frame=…)"
-            raise InputError(problem, field="times_s", remedy=remedy)
+            raise InputError(f'history "{self.history_id}" has no times; give at(frame=…)')
         there: list[Interval] = []
         if frame is not None:
             there = [interval for interval in self.intervals if frame in interval]
@@ -503,7 +500,7 @@ class Timeline(Tabular):
             return json.dumps(self.to_dict(), indent=indent, ensure_ascii=False, allow_nan=False)
         except (TypeError, ValueError, RecursionError) as error:
             problem = f"timeline of {self.history_id}: cannot be written as JSON ({error})"
-            raise InputError(problem, field="timeline", value=self.history_id) from None
+            raise InputError(problem) from None
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle it without views of mappings, which cannot be pickled."""
@@ -571,9 +568,8 @@ class Timelines(Tabular, Iterator[Timeline]):
 
     def _check_unread(self) -> None:
         if self._read:
-            problem = "these timelines have already been read and are not kept"
             remedy = "call locate_many again, or keep them: timelines = list(locate_many(…))"
-            raise InputError(problem, field="timelines", remedy=remedy)
+            raise InputError(f"these timelines have already been read and are not kept; {remedy}")
 
     def __next__(self) -> Timeline:
         while True:

@@ -18,38 +18,35 @@ from dejacue.records.arrays import Derived, check_names, feature_rows, frozen
 from dejacue.records.example import Example, examples_of
 
 
-def _refusal(problem: str, field: str, value: Any = None, remedy: str | None = None) -> InputError:
-    return InputError(f"vocabulary: {problem}", field=field, value=value, remedy=remedy)
+def _refusal(problem: str) -> InputError:
+    return InputError(f"vocabulary: {problem}")
 
 
 def _checked_states(states: Mapping[str, Any], exemplified: set[str]) -> dict[str, tuple[str, ...]]:
     if not isinstance(states, Mapping):
-        raise _refusal("states must map each state to its descriptions", "states")
+        raise _refusal("states must map each state to its descriptions")
     checked: dict[str, tuple[str, ...]] = {}
     owner: dict[str, str] = {}
     for state, words in states.items():
         if not isinstance(state, str) or not state.strip():
             remedy = "put it in quotes (YAML reads yes, no, on, off and numbers as values)"
-            raise _refusal(f"state name {reprlib.repr(state)} is not text", "states", state, remedy)
+            raise _refusal(f"state name {reprlib.repr(state)} is not text; {remedy}")
         if words is not None and (isinstance(words, Mapping) or not isinstance(words, Iterable)):
             quoted = reprlib.repr(words)  # YAML's aliases may unfold without end
-            problem = f'state "{state}" must list its descriptions as text, not {quoted}'
-            raise _refusal(problem, state, words)
+            raise _refusal(f'state "{state}" must list its descriptions as text, not {quoted}')
         texts = [words] if isinstance(words, str) else list(() if words is None else words)
         if not texts and state not in exemplified:
-            remedy = "add at least one, or an example"
-            raise _refusal(f'state "{state}" has no description', state, remedy=remedy)
+            raise _refusal(f'state "{state}" has no description; add at least one, or an example')
         for text in texts:
             if not isinstance(text, str) or not text.strip():
-                raise _refusal(f'state "{state}" has an empty or non-text description', state, text)
+                raise _refusal(f'state "{state}" has an empty or non-text description')
             if owner.setdefault(text, state) != state:
                 problem = f'"{text}" describes both "{owner[text]}" and "{state}"'
-                raise _refusal(problem, state, text, "a description belongs to one state")
+                raise _refusal(f"{problem}; a description belongs to one state")
         checked[state] = tuple(texts)
     if len(checked) < 2 and not exemplified:
-        problem = f"{len(checked)} state in words alone, which need two or more"
         remedy = "describe what it looks like otherwise, too, or show an example of it"
-        raise _refusal(problem, "states", len(checked), remedy)
+        raise _refusal(f"{len(checked)} state in words alone, which need two or more; {remedy}")
     return checked
 
 
@@ -57,11 +54,10 @@ def _sentences(texts: Sequence[Any]) -> dict[Any, Any]:
     """Return sentences as states, each described by itself."""
     for text, times in Counter(text for text in texts if isinstance(text, str)).items():
         if times > 1:
-            raise _refusal(f'"{text}" is given twice', "states", text, "keep one")
+            raise _refusal(f'"{text}" is given twice; keep one')
     if not all(isinstance(text, str) for text in texts):
         text = next(text for text in texts if not isinstance(text, str))
-        problem = f"{reprlib.repr(text)} is not a sentence that describes a state"
-        raise _refusal(problem, "states", text)
+        raise _refusal(f"{reprlib.repr(text)} is not a sentence that describes a state")
     return {text: text for text in texts}
 
 
@@ -109,10 +105,9 @@ class Vocabulary(Derived):
         if self.features is not None:
             rows = feature_rows(self.features, "vocabulary: features")
             if len(rows) != sum(counts):
-                problem = f"{sum(counts)} descriptions but {len(rows)} feature rows"
-                raise _refusal(problem, "features", len(rows))
+                raise _refusal(f"{sum(counts)} descriptions but {len(rows)} feature rows")
             if not all(states.values()):
-                raise _refusal("has text features, but not every state has words", "features")
+                raise _refusal("has text features, but not every state has words")
             object.__setattr__(self, "features", rows)
 
     def _check_examples(self, states: Mapping[str, Any], exemplified: set[str]) -> None:
@@ -121,33 +116,26 @@ class Vocabulary(Derived):
         changes = examples_of({None: self.changes})
         for change in changes:
             if change.span is None or change.span[0] != change.span[1]:
-                problem = f"a change is at a single frame, not at {change.name}"
-                raise _refusal(problem, "changes", change.name)
+                raise _refusal(f"a change is at a single frame, not at {change.name}")
         object.__setattr__(self, "changes", changes)
         for example in self.examples:
             if None not in (example.encoder, self.encoder) and example.encoder != self.encoder:
                 raise InputError(
                     f'the example {example.name} was encoded with "{example.encoder}", but the '
-                    f'vocabulary with "{self.encoder}"',
-                    field="encoder",
-                    value=example.encoder,
-                    remedy="encode both with the same encoder",
+                    f'vocabulary with "{self.encoder}"; encode both with the same encoder'
                 )
 
     def _check_exhaustive(self) -> None:
         if not isinstance(self.exhaustive, bool):
             problem = f"exhaustive {reprlib.repr(self.exhaustive)}"
-            remedy = "true (every frame shows one of the states) or false"
-            raise _refusal(problem, "exhaustive", self.exhaustive, remedy)
+            raise _refusal(f"{problem}; true (every frame shows one of the states) or false")
         nothing = next((e for e in self.examples if e.state is None), None)
         if self.exhaustive and nothing is not None:
             problem = f"{nothing.name} shows none of the states, but the vocabulary is exhaustive"
-            remedy = 'write exhaustive: false, or leave out "none"'
-            raise _refusal(problem, "exhaustive", nothing.name, remedy)
+            raise _refusal(f'{problem}; write exhaustive: false, or leave out "none"')
         if self.exhaustive and len(self.states) == 1:
             problem = "one state that every frame shows is found everywhere"
-            remedy = "write exhaustive: false, or add a state"
-            raise _refusal(problem, "exhaustive", self.exhaustive, remedy)
+            raise _refusal(f"{problem}; write exhaustive: false, or add a state")
 
     def with_examples(
         self,
@@ -210,7 +198,7 @@ class Vocabulary(Derived):
             document = _sentences(document)
         if not isinstance(document, Mapping):
             problem = "expected states and their descriptions; a file is read by dejacue.files"
-            raise _refusal(f"{problem}.read_vocabulary", "states")
+            raise _refusal(f"{problem}.read_vocabulary")
         if isinstance(states := document.get("states"), list | tuple):
             document = {**document, "states": _sentences(states)}
         if not {"object", "states"} & set(document):
@@ -220,9 +208,7 @@ class Vocabulary(Derived):
             raise _refusal(
                 'a document with "object" or "states" lists all states under "states" and may add '
                 '"none", "changes" and "exhaustive"; found '
-                f"{', '.join(str(key) for key in document)}",
-                "states",
-                list(document),
+                f"{', '.join(str(key) for key in document)}"
             )
         changes = document.get("changes", ())
         if isinstance(changes, str | Mapping) or not isinstance(changes, Iterable):
@@ -245,9 +231,7 @@ class Vocabulary(Derived):
                 if not set(entry) <= {"words", "examples"}:
                     raise _refusal(
                         f'state "{state}" can have "words" and "examples", not '
-                        f"{', '.join(str(key) for key in entry)}",
-                        state,
-                        list(entry),
+                        f"{', '.join(str(key) for key in entry)}"
                     )
                 words[state], examples[state] = entry.get("words"), entry.get("examples") or ()
         checked = words if isinstance(states, Mapping) else states

@@ -60,10 +60,8 @@ def curves(history: History, timeline: Timeline) -> list[TimelineRow]:
     if responses.shape != (texts, len(history)):
         raise InputError(
             f"timeline of {timeline.history_id}: the evidence has shape {responses.shape}, but "
-            f"there are {texts} descriptions and {len(history)} observed frames",
-            field="history",
-            value=history.id,
-            remedy="use the history that the timeline was made from",
+            f"there are {texts} descriptions and {len(history)} observed frames; use the history "
+            "that the timeline was made from"
         )
     with_evidence: list[TimelineRow] = []
     following = iter(responses)

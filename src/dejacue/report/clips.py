@@ -21,8 +21,7 @@ def cut_clips(
     return their paths; clips of an earlier run are removed. ``options`` are those of
     ``open_video``."""
     if history.source_frames is None:
-        problem = f"history {history.id}: has no frame numbers of {video}"
-        raise InputError(problem, field="source_frames", remedy="encode it again")
+        raise InputError(f"history {history.id}: has no frame numbers of {video}; encode it again")
     remove_clips(folder)
     windows = dict.fromkeys((interval.state, history.to_source(interval)) for interval in timeline)
     clips = []

@@ -223,9 +223,8 @@ def export_for(path: StrPath) -> Export:
     for ending, export in sorted(endings, key=lambda pair: -len(pair[0])):  # .cvat.xml before .xml
         if name.endswith(ending):
             return export
-    problem = "the file ending matches no format"
     remedy = f"use one of {', '.join(export.suffix for export in EXPORTS.values())}"
-    raise InputError(problem, file=path, field="format", remedy=remedy)
+    raise InputError(f"{path}: the file ending matches no format; {remedy}")
 
 
 def _several(timelines: Timelines) -> list[Timeline]:
@@ -233,9 +232,7 @@ def _several(timelines: Timelines) -> list[Timeline]:
     several = [timelines] if isinstance(timelines, Timeline) else timelines
     by_history = [part for timeline in several for part in timeline.split()]
     if not by_history:
-        raise InputError(
-            "there is no timeline to export", field="timelines", remedy="run locate first"
-        )
+        raise InputError("there is no timeline to export; run locate first")
     return by_history
 
 
@@ -269,8 +266,7 @@ def seconds(timeline: Timeline, history: History | None, interval: Interval) -> 
             return float(history.times_s[first]), float(ends[last])
     if interval.times_s is None:
         raise InputError(
-            f'timeline of "{timeline.history_id}" has no times, but this format counts seconds',
-            field="histories",
-            remedy="give the history along with it",
+            f'timeline of "{timeline.history_id}" has no times, but this format counts seconds; '
+            "give the history along with it"
         )
     return interval.times_s

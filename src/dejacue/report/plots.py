@@ -40,9 +40,8 @@ def evidence_figure(
     from matplotlib.figure import Figure
 
     if timeline.evidence is None:
-        problem = f"timeline of {timeline.history_id}: has no evidence to draw"
         remedy = "make it with dejacue.find, or dejacue.method.localization.analyse"
-        raise InputError(problem, field="timeline", remedy=remedy)
+        raise InputError(f"timeline of {timeline.history_id}: has no evidence to draw; {remedy}")
     rows = curves(history, timeline)
     count = len(rows)
     titles = [

@@ -155,8 +155,7 @@ def data_url(frame: int, data: bytes) -> str:
     kinds = {b"\xff\xd8\xff": "jpeg", b"\x89PNG": "png"}
     kind = next((kind for start, kind in kinds.items() if data.startswith(start)), None)
     if kind is None:
-        problem = f"the thumbnail of frame {frame} is neither JPEG nor PNG"
-        raise InputError(problem, field="thumbnails", value=frame, remedy="encode it first")
+        raise InputError(f"the thumbnail of frame {frame} is neither JPEG nor PNG; encode it first")
     return f"data:image/{kind};base64,{base64.b64encode(data).decode()}"
 
 

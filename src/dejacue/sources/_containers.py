@@ -64,7 +64,7 @@ class Container:
         self.notes: list[str] = []
         stat = path.stat()
         if stat.st_size == 0:
-            raise InputError("is empty (0 bytes)", remedy="copy or record it again")
+            raise InputError("is empty (0 bytes); copy or record it again")
         self.identity = [(path.name, stat.st_size, stat.st_mtime_ns)]
         _check_ends(path)
         container = self.opened()
@@ -109,8 +109,7 @@ class Container:
         start = sampling.start or 0
         if estimate and self._count and start >= max(self._count, estimate):
             problem = f"start {start} is past the last of its {self._count} frames"
-            remedy = f"give at most {self._count - 1}"
-            raise InputError(problem, field="start", value=start, remedy=remedy)
+            raise InputError(f"{problem}; give at most {self._count - 1}")
         count = self._count or round(estimate)
         return sampling.expected(count, self.rate) if count else None
 
@@ -218,7 +217,7 @@ class Container:
             container = av.open(f"file:{self.path}", metadata_errors="replace")
         except av.FFmpegError as error:
             problem = f"is not a video, or is truncated before its index ({error.strerror})"
-            raise InputError(problem, remedy="try it in a player, or copy it again") from None
+            raise InputError(f"{problem}; try it in a player, or copy it again") from None
         if container.format.name == "tty":  # FFmpeg renders any text file as video
             container.close()
             raise InputError("is text, not a video")
@@ -316,7 +315,7 @@ def _check_ends(path: Path, in_playlist: bool = False) -> None:
         what = f"{path.name} is" if in_playlist else "is"
         problem = f"{what} the playlist of a live stream, which does not say where it ends"
         remedy = "add #EXT-X-ENDLIST if it is complete, or watch it with dejacue live URL"
-        raise InputError(problem, remedy=remedy)
+        raise InputError(f"{problem}; {remedy}")
 
 
 class _Timestamps:
@@ -438,14 +437,13 @@ def video_stream(container: Any, number: int | None = None) -> Any:
     streams = _video_streams(container)
     if not streams:
         what = "only sound" if container.streams.audio else "no video that FFmpeg can decode"
-        raise InputError(f"has {what}", remedy="give a file with a video stream")
+        raise InputError(f"has {what}; give a file with a video stream")
     if number is None:
         return max(streams, key=lambda stream: math.prod(_size(stream)))
     for stream in streams:
         if stream.index == number:
             return stream
-    problem, remedy = f"has no video stream {brief(number)}", f"choose from {_listed(streams)}"
-    raise InputError(problem, field="stream", value=number, remedy=remedy)
+    raise InputError(f"has no video stream {brief(number)}; choose from {_listed(streams)}")
 
 
 def _video_streams(container: Any) -> list[Any]:

@@ -91,23 +91,22 @@ class Sampling:
         for name in ("start", "end"):
             value = getattr(self, name)
             if value is not None and _whole(name, value) < 0:
-                raise _refusal(name, value, "is negative", "frames count from 0")
+                raise _refusal(name, value, "is negative; frames count from 0")
             if None not in (value, getattr(self, f"{name}_s")):
-                problem = f"both {name} and {name}_s are given"
-                raise InputError(problem, field=name, remedy="keep one")
+                raise InputError(f"both {name} and {name}_s are given; keep one")
         for name in ("start_s", "end_s"):
             value = getattr(self, name)
             if value is not None and not is_between(value, 0, MAX_TIME_S):
-                raise _refusal(name, value, "is not a time", "give seconds, 0 or more")
+                raise _refusal(name, value, "is not a time; give seconds, 0 or more")
         for low, high in ((self.start, self.end), (self.start_s, self.end_s)):
             if low is not None and high is not None and low > high:
-                raise _refusal("start", low, f"is after end {high}", "swap them")
+                raise _refusal("start", low, f"is after end {high}; swap them")
         if _whole("stride", self.stride) < 1:
-            raise _refusal("stride", self.stride, "is less than 1", "give 1 to take every frame")
+            raise _refusal("stride", self.stride, "is less than 1; give 1 to take every frame")
         if self.fps is not None and not (is_between(self.fps, 0, sys.float_info.max) and self.fps):
-            raise _refusal("fps", self.fps, "is invalid", "give frames per second above 0")
+            raise _refusal("fps", self.fps, "is invalid; give frames per second above 0")
         if self.fps is not None and self.stride != 1:
-            raise InputError("both stride and fps are given", field="stride", remedy="keep one")
+            raise InputError("both stride and fps are given; keep one")
 
     @property
     def needs_times(self) -> bool:
@@ -138,7 +137,7 @@ class Sampling:
         for source, picture in enumerate(pictures):
             if self.needs_times and picture.time_s is None:
                 problem = f"frame {source} has no timestamp"
-                raise InputError(problem, remedy="sample by start, end and stride")
+                raise InputError(f"{problem}; sample by start, end and stride")
             time_s = picture.time_s or 0.0
             if self.end_s is not None and time_s > self.end_s:
                 return
@@ -170,8 +169,8 @@ def _nearest(chosen: Iterator[tuple[int, T]], fps: float) -> Iterator[tuple[int,
         yield pending
 
 
-def _refusal(name: str, value: object, problem: str, remedy: str) -> InputError:
-    return InputError(f"{name} {brief(value)} {problem}", field=name, value=value, remedy=remedy)
+def _refusal(name: str, value: object, problem: str) -> InputError:
+    return InputError(f"{name} {brief(value)} {problem}")
 
 
 def is_between(value: object, low: float, high: float) -> bool:
@@ -189,10 +188,9 @@ def _whole(name: str, value: object) -> int:
             raise TypeError
         number = operator.index(value)  # type: ignore[arg-type]
     except TypeError:
-        remedy = None if name == "stride" else f"for seconds, use {name}_s"
+        remedy = "" if name == "stride" else f"; for seconds, use {name}_s"
         problem = f"{name} {value!r:.40} is not a whole number of frames"
-        raise InputError(problem, field=name, value=value, remedy=remedy) from None
+        raise InputError(problem + remedy) from None
     if abs(number) > MAX_TIME_S:
-        problem = f"{name} is above 2^53"
-        raise InputError(problem, field=name, value=value, remedy="no video has that many frames")
+        raise InputError(f"{name} is above 2^53; no video has that many frames")
     return number

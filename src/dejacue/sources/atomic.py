@@ -50,8 +50,7 @@ def write_whole(path: str | os.PathLike[str], write: Callable[[IO[bytes]], objec
     absolute = os.path.abspath(path)  # /dev/stdout leads to whatever file the screen was sent to
     special = os.path.dirname(absolute) in ("/dev", "/dev/fd") or absolute.startswith("/proc/")
     if special or (os.path.exists(target) and not os.path.isfile(target)):
-        remedy = "give another name"
-        raise InputError("is a folder or a device, not a file", file=path, remedy=remedy)
+        raise InputError(f"{path}: is a folder or a device, not a file; give another name")
     temporary, lock, new_folders = None, None, missing_folders(target.parent)
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -256,7 +255,7 @@ def check_name(path: str | os.PathLike[str]) -> None:
         possible = False
     if not possible:
         problem = "is not a path: it holds NUL or half of a character"
-        raise InputError(problem, file=path, field="path", remedy="give another name")
+        raise InputError(f"{path}: {problem}; give another name")
 
 
 def resolved(path: str | os.PathLike[str]) -> Path:
@@ -266,8 +265,7 @@ def resolved(path: str | os.PathLike[str]) -> Path:
         os.stat(path)
     except OSError as error:
         if error.errno == errno.ELOOP:
-            problem = "is a link that leads back to itself"
-            raise InputError(problem, file=path, remedy="remove it") from None
+            raise InputError(f"{path}: is a link that leads back to itself; remove it") from None
     return Path(path).resolve()
 
 
@@ -291,7 +289,7 @@ def check_place(path: str | os.PathLike[str], folder: bool = False) -> None:
 
 
 def _wrong_place(path: str | os.PathLike[str], problem: str) -> InputError:
-    return InputError(problem, file=path, remedy="give another place")
+    return InputError(f"{path}: {problem}; give another place")
 
 
 def cache_folder() -> Path:

@@ -74,10 +74,8 @@ class EncoderInfo:
         missing = [name for name in ENCODER_FIELDS if not hasattr(encoder, name)]
         if missing:
             raise InputError(
-                f"the encoder {type(encoder).__name__} has no {', '.join(missing)}",
-                field="encoder",
-                remedy="add what is missing, preferably by deriving from "
-                "dejacue.sources.encoders.Encoder",
+                f"the encoder {type(encoder).__name__} has no {', '.join(missing)}; "
+                "add what is missing, preferably by deriving from dejacue.sources.encoders.Encoder"
             )
         return cls(
             encoder.identity,
@@ -150,8 +148,7 @@ def build_history(
         encoder = load_encoder(encoder)
     groups = None if objects in (None, "all") else object_groups(objects)
     if objects == "all" or (groups is not None and len(groups) > 1):
-        problem = f'objects "{objects!s:.40}": build_history takes one'
-        raise InputError(problem, field="objects", value=objects, remedy="give its mask ids")
+        raise InputError(f'objects "{objects!s:.40}": build_history takes one; give its mask ids')
     if groups is None and isinstance(united, Masks):
         united.check_one_object()
     lineage = None if groups is None else frozenset(groups[0])
@@ -166,8 +163,7 @@ def _opened(source: Any, opener: Callable[..., Any], options: dict[str, Any]) ->
         return opener(source, **chosen)
     if chosen:
         problem = f"build_history: {', '.join(chosen)}: is an option of {opener.__name__}"
-        remedy = "give it there, or give the path here"
-        raise InputError(problem, field=next(iter(chosen)), remedy=remedy)
+        raise InputError(f"{problem}; give it there, or give the path here")
     return source
 
 
@@ -352,9 +348,8 @@ def crops(
     ids = tuple(lineages)
     if not visible and required:
         masks.check_matched()  # says why, where names or numbers do not fit
-        problem = f"{ids[0]} is never visible"
         remedy = "check the mask ids and how masks are matched to frames"
-        raise InputError(problem, file=video.path, field="objects", remedy=remedy)
+        raise InputError(f"{video.path}: {ids[0]} is never visible; {remedy}")
     problems = "\n".join((*video.problems, *masks.problems))
     of_the_pass = {LOOKED_AT: str(frames), **({PROBLEMS: problems} if problems else {})}
     seen = {ids[at]: lineages[ids[at]] for at in sorted(visible)}

@@ -155,9 +155,8 @@ def model_named(name: str) -> CatalogueEntry:
         return models[name]
     family, _, rest = name.partition(":")
     if family == "hf" and rest:
-        problem = f"{name}: its files are not in this list"
         remedy = f"hf download {rest} downloads them, as does the first use of the encoder {name}"
-        raise MissingData(problem, field="model", value=name, remedy=remedy)
+        raise MissingData(f"{name}: its files are not in this list; {remedy}")
     raise unknown("model", name, models)
 
 
@@ -198,12 +197,11 @@ def check_models(**names: str) -> None:
     else:
         listed = (f"{model.name} ({model.size()})" for model in missing.values())
         problem, size = f"{', '.join(listed)} are not all on this machine", ""
-    remedy = (
-        f"download {'it' if len(missing) == 1 else 'them'} with dejacue weights fetch "
+    raise MissingData(
+        f"{problem}; download {'it' if len(missing) == 1 else 'them'} with dejacue weights fetch "
         f"{names_to_fetch}{size}, or see dejacue weights ls {names_to_fetch} if there is no "
         f"connection; {_instead(missing)}"
     )
-    raise MissingData(problem, field=kind, value=first.name, remedy=remedy)
 
 
 def _what_is_wrong(model: CatalogueEntry) -> str:
@@ -244,9 +242,8 @@ def try_model(model: CatalogueEntry) -> Iterator[str]:
     A model of which a file is missing, has another hash, or that does not run is refused.
     """
     if model.state in ("absent", "partial"):
-        problem = f"{model.name} is not on this machine ({model.state})"
         remedy = f"download it with dejacue weights fetch {model.name} ({model.size()})"
-        raise MissingData(problem, field="model", value=model.name, remedy=remedy)
+        raise MissingData(f"{model.name} is not on this machine ({model.state}); {remedy}")
     for part, name, path in model.files():
         assert path is not None
         part.check({name: path}, hub=True)
@@ -317,11 +314,10 @@ def compare_with_release(name: str, encoder: Encoder, tolerance: float = TOLERAN
     )
     if result.slight:
         return problem
-    remedy = (
-        f"delete the files that dejacue weights ls {name} --paths lists, then dejacue weights "
-        f"fetch {name}; if that does not help, its source has changed"
+    raise InputError(
+        f"{problem}; delete the files that dejacue weights ls {name} --paths lists, then dejacue "
+        f"weights fetch {name}; if that does not help, its source has changed"
     )
-    raise InputError(problem, field="model", value=name, remedy=remedy)
 
 
 def _try_tracker(name: str) -> Iterator[str]:

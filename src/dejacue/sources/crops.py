@@ -122,13 +122,11 @@ def picture(
 
 
 def _other_shape(image: NDArray[np.uint8], mask: NDArray[np.bool_]) -> InputError:
-    problem = f"the mask has shape {mask.shape}, but the image has shape {image.shape}"
-    return InputError(problem, field="mask", value=mask.shape)
+    return InputError(f"the mask has shape {mask.shape}, but the image has shape {image.shape}")
 
 
 def _empty() -> InputError:
-    remedy = "a frame without the object has no crop"
-    return InputError("the mask is empty", field="mask", remedy=remedy)
+    return InputError("the mask is empty; a frame without the object has no crop")
 
 
 def tight_box(mask: NDArray[np.bool_]) -> Box | None:

@@ -56,14 +56,14 @@ def read_text(
                 while piece := stream.read(1 << 20):  # room is made for as much as is asked for
                     raw += piece
                     if len(raw) > limit:
-                        raise InputError(f"larger than {limit >> 20} MB", remedy=remedy)
+                        raise InputError(f"larger than {limit >> 20} MB; {remedy}")
             text = raw.decode("utf-8-sig")
         except FileNotFoundError:
             raise InputError("no such file") from None
         except OSError as error:
             raise InputError(f"cannot be read ({error.strerror or error})") from None
         except UnicodeDecodeError:
-            raise InputError("is not UTF-8 text", remedy="save it as UTF-8") from None
+            raise InputError("is not UTF-8 text; save it as UTF-8") from None
         if not text.strip():
             raise InputError("is empty")
         return text
@@ -79,7 +79,7 @@ def parse_json(text: str, *, twice: str = TWICE) -> Any:
     """Return the one JSON document that a text is."""
     documents = parse_documents(text, twice=twice)
     if len(documents) != 1:
-        raise InputError(f"holds {len(documents)} JSON documents in a row", remedy="keep one")
+        raise InputError(f"holds {len(documents)} JSON documents in a row; keep one")
     return documents[0]
 
 
@@ -94,13 +94,13 @@ def parse_documents(text: str, *, twice: str = TWICE, remedy: str = "") -> list[
         first = next(match for match in _STRING_OR_CONSTANT.finditer(text) if match[1])
         line = text.count("\n", 0, first.start()) + 1
         remedy = "give a finite one, or text in quotes"
-        raise InputError(f"{word} is not a JSON number", line=line, value=word, remedy=remedy)
+        raise InputError(f"line {line}: {word} is not a JSON number; {remedy}")
 
     def finite(digits: str) -> float:
         if math.isinf(value := float(digits)):
             line = text.count("\n", 0, text.index(digits)) + 1
             problem = f"{shortened(digits, 40)} is too large a number"
-            raise InputError(problem, line=line, value=digits, remedy="give a finite one")
+            raise InputError(f"line {line}: {problem}; give a finite one")
         return value
 
     def whole(digits: str) -> int:
@@ -127,11 +127,11 @@ def parse_documents(text: str, *, twice: str = TWICE, remedy: str = "") -> list[
     except UnicodeEncodeError as error:
         half = f"\\u{ord(error.object[error.start]):04x}"
         problem = f"{half} is half of a surrogate pair, not a character"
-        remedy = "write both halves, or remove it"
-        raise InputError(problem, value=half, remedy=remedy) from None
+        raise InputError(f"{problem}; write both halves, or remove it") from None
     except (ValueError, RecursionError) as error:
         reason = "nested too deeply" if isinstance(error, RecursionError) else error
-        raise InputError(f"not valid JSON, or cut short ({reason})", remedy=remedy) from None
+        problem = f"not valid JSON, or cut short ({reason})"
+        raise InputError(f"{problem}; {remedy}" if remedy else problem) from None
     return documents
 
 
@@ -140,7 +140,7 @@ def unique(pairs: Sequence[tuple[Any, Any]], twice: str) -> dict[Any, Any]:
     mapping = dict(pairs)
     if len(mapping) < len(pairs):
         key = Counter(key for key, _ in pairs).most_common(1)[0][0]
-        raise InputError(f'"{shortened(str(key))}" is {twice}', field=str(key))
+        raise InputError(f'"{shortened(str(key))}" is {twice}')
     return mapping
 
 
@@ -166,38 +166,33 @@ def declared(value: Any, kind: type[T], *, schema: str | None = None, strict: bo
 def _refusal(error: msgspec.ValidationError, value: Any) -> InputError:
     """Return the error in words: moments[3].start 'a': expected a whole number."""
     problem, _, path = str(error).partition(" - at `$")
-    field = place = path.removesuffix("`").lstrip(".")
-    remedy = offender = None
+    place = path.removesuffix("`").lstrip(".")
     if problem.startswith("Expected"):
         for key, index in re.findall(r"\.(\w+)|\[(\d+)\]", path.partition("[...]")[0]):
             value = value[key or int(index)]
         if "[...]" not in path:
-            offender, place = value, f"{place} {value!r:.40}"
+            place = f"{place} {value!r:.40}"
         problem = re.sub(", got `.*`", "", problem).replace("Expected", "expected")
         problem = re.sub(r"\w+(?= \||`)", lambda word: _IN_WORDS.get(word[0], word[0]), problem)
         problem = problem.replace(" | ", " or ").replace("`", "")
         problem = re.sub(r"a number [<>]= -?1\.79.*", "a finite number", problem)
         problem = problem.replace(r"matching regex '\\S'", "that is not empty")
     elif key := re.fullmatch("(?s)Object contains unknown field `(.*)`", problem):
-        field, problem, remedy = f"{field}.{key[1]}", f'unknown key "{key[1]}"', "remove it"
+        problem = f'unknown key "{key[1]}"; remove it'
     elif key := re.fullmatch("Object missing required field `(.*)`", problem):
-        field, problem, remedy = f"{field}.{key[1]}", f'has no "{key[1]}"', "add it"
-    elif isinstance(error.__cause__, InputError):  # of __post_init__
-        field, offender = f"{field}.{error.__cause__.field or ''}", error.__cause__.value
-    problem = f"{place}: {problem}".lstrip(": ")
-    return InputError(problem, field=field.strip("."), value=offender, remedy=remedy)
+        problem = f'has no "{key[1]}"; add it'
+    return InputError(f"{place}: {problem}".lstrip(": "))
 
 
 def check_schema(schema: object, expected: str) -> None:
     if not isinstance(schema, str):
-        problem, remedy = '"schema" is missing or not text', f'it must be "{expected}"'
-        raise InputError(problem, field="schema", value=schema, remedy=remedy)
+        raise InputError(f'"schema" is missing or not text; it must be "{expected}"')
     if schema != expected:
         problem = f'is "{schema:.40}", not "{expected}"'
         if not schema.startswith(expected.rstrip("0123456789")):
-            raise InputError(problem, field="schema", value=schema)
+            raise InputError(problem)
         problem += ": made by another version of dejacue"
-        raise InputError(problem, field="schema", value=schema, remedy="make it again")
+        raise InputError(f"{problem}; make it again")
 
 
 def check_keys(keys: Iterable[str], known: Sequence[str]) -> None:
@@ -208,15 +203,13 @@ def check_keys(keys: Iterable[str], known: Sequence[str]) -> None:
 
 def check_object(value: object, keys: Iterable[str]) -> None:
     if not isinstance(value, dict):
-        problem = f"must be an object with the keys {', '.join(keys)}, not {value!r:.40}"
-        raise InputError(problem, value=value)
+        raise InputError(f"must be an object with the keys {', '.join(keys)}, not {value!r:.40}")
 
 
 def whole_number(value: object, what: str) -> int:
     """Return a whole number, 0 or more, such as a frame or rank; refuse True and 3.0."""
     if type(value) is not int or not 0 <= value <= MAX_FRAME:
-        problem = f"{what} {value!r:.40} is not a whole number, 0 or more"
-        raise InputError(problem, field=what, value=value)
+        raise InputError(f"{what} {value!r:.40} is not a whole number, 0 or more")
     return value
 
 

@@ -60,14 +60,13 @@ def _resolved(
         return replace(example, source=None, span=(frame, frame), unit="source")
     if not is_there(path):
         remedy = f"an example is a frame (120), frames (120-180), a time (4.5s), {KINDS}"
-        raise InputError(f"{path} does not exist", field="example", value=source, remedy=remedy)
+        raise InputError(f"{path} does not exist; {remedy}")
     history = None if frame is None else _history(path)
     if frame is not None and history is not None:
         return replace(from_history(example.state, history, frame), source=source)
     encoder = load()
     if encoder is None:
-        remedy = "give the one that made the history"
-        raise InputError("a picture needs an encoder", field="encoder", remedy=remedy)
+        raise InputError("a picture needs an encoder; give the one that made the history")
     row = encoder.encode_images([_picture(path, frame)])[0]
     return replace(example, features=row, encoder=encoder.identity)
 
@@ -91,8 +90,7 @@ def _history(path: Path) -> History | None:
     if path.is_dir():
         histories = sorted(path.glob("*.history.npz"))
         if len(histories) > 1:
-            problem = f"{path} holds {len(histories)} histories"
-            raise InputError(problem, field="example", remedy="give one of them")
+            raise InputError(f"{path} holds {len(histories)} histories; give one of them")
         return read_history(histories[0]) if histories else None
     return read_history(path) if path.suffix.lower() == ".npz" else None
 
@@ -101,12 +99,10 @@ def _picture(path: Path, frame: int | None) -> NDArray[np.uint8]:
     if frame is not None:
         for picture in open_video(path, start=frame, end=frame):
             return picture.image
-        raise InputError(f"{path} has no frame {frame}", field="example", value=frame)
+        raise InputError(f"{path} has no frame {frame}")
     if not is_image(path):
-        remedy = f"an example is {KINDS}"
-        raise InputError(f"{path} is not a picture", field="example", remedy=remedy)
+        raise InputError(f"{path} is not a picture; an example is {KINDS}")
     try:
         return read_rgb(path)
     except Unreadable as error:
-        problem = f"{path} cannot be read as a picture ({error})"
-        raise InputError(problem, field="example") from None
+        raise InputError(f"{path} cannot be read as a picture ({error})") from None

@@ -152,8 +152,7 @@ def write_finding(folder: Path, finding: Parts) -> Path:
     evidence = finding.timeline.evidence
     if evidence is None:
         problem = "the timeline has no evidence, which a finding keeps"
-        remedy = "make it with find instead of locate"
-        raise InputError(problem, file=path, field="timeline", remedy=remedy)
+        raise InputError(f"{path}: {problem}; make it with find instead of locate")
     document = {
         "schema": SCHEMA,
         "files": files,
@@ -260,8 +259,7 @@ def read_finding(folder: Path) -> Parts:
         name = document.files.get(what, "")
         if not name or Path(name).name != name:
             problem = f"names no file for its {what}"
-            remedy = "write the finding again"
-            raise InputError(problem, file=folder / DOCUMENT, field="files", remedy=remedy)
+            raise InputError(f"{folder / DOCUMENT}: {problem}; write the finding again")
         files[what] = folder / name
     history, vocabulary = read_history(files["history"]), read_vocabulary(files["vocabulary"])
     arrays = read_npz(files["evidence"], (*_EVIDENCE, _LABELS))
@@ -271,8 +269,7 @@ def read_finding(folder: Path) -> Parts:
         same &= timeline.history_id == history.id
         if not same or not _is_evidence(arrays, history, vocabulary):
             problem = "its files do not belong together, as if some had been replaced"
-            remedy = "run locate again, or copy the whole folder again"
-            raise InputError(problem, field="files", remedy=remedy)
+            raise InputError(f"{problem}; run locate again, or copy the whole folder again")
         columns: dict[str, Any] = {**arrays, "zero": str(arrays["zero"])}
         evidence = Evidence(**columns)
     pictures, made = read_pictures(files["pictures"]) or Pictures({}, {}), document.made
@@ -320,7 +317,7 @@ def read_document(folder: Path) -> Document:
     if not os.path.isfile(path):
         problem = f"is not the folder of a finding ({DOCUMENT} is missing)"
         remedy = "write one with finding.write(folder) or dejacue find -o folder"
-        raise InputError(problem, file=folder, remedy=remedy)
+        raise InputError(f"{folder}: {problem}; {remedy}")
     document = read_json(path)
     with in_file(path):
         read = declared(document, _Document, schema=SCHEMA)

@@ -55,8 +55,7 @@ class FileFrames:
             stamps = self._decoded_stamps()
         self._pts, self._keys = stamps
         if not self._pts:
-            problem = "none of its frames can be decoded"
-            raise InputError(problem, file=path, remedy="re-encode it")
+            raise InputError(f"{path}: none of its frames can be decoded; re-encode it")
         if self._zero is None:
             self._zero = self._pts[0]
         self.start_s = float(self._zero * self._base)
@@ -80,8 +79,7 @@ class FileFrames:
             try:
                 return self._converter().rgb(self._frame(self._pts[number], number))
             except Unreadable as reason:
-                problem = f"frame {number} cannot be decoded ({reason})"
-                raise InputError(problem, field="frame", value=number) from None
+                raise InputError(f"frame {number} cannot be decoded ({reason})") from None
 
     def close(self) -> None:
         with self._lock:
@@ -152,8 +150,7 @@ class FileFrames:
         with closing(self._source.pictures(lambda sentence: None)) as pictures:
             for picture in pictures:
                 if picture.time_s is None:
-                    problem = "its frames have no timestamps"
-                    raise InputError(problem, file=self.path, remedy="save it as .mp4")
+                    raise InputError(f"{self.path}: its frames have no timestamps; save it as .mp4")
                 stamps.append(round(picture.time_s / float(self._base)) + (self._zero or 0))
         return stamps, []
 
@@ -204,8 +201,7 @@ class ImageFrames:
         try:
             return read_rgb(self._files[number])
         except Unreadable as reason:
-            problem = f"cannot be decoded ({reason})"
-            raise InputError(problem, file=self._files[number]) from None
+            raise InputError(f"{self._files[number]}: cannot be decoded ({reason})") from None
 
     def close(self) -> None:
         pass
@@ -224,9 +220,7 @@ def open_frames(path: Path) -> Frames:
 
 def _check(path: Path, number: int, count: int) -> None:
     if not 0 <= number < count:
-        problem = f"has no frame {number}"
-        remedy = f"its frames are 0 to {count - 1}"
-        raise InputError(problem, file=path, field="frame", value=number, remedy=remedy)
+        raise InputError(f"{path}: has no frame {number}; its frames are 0 to {count - 1}")
 
 
 def jpeg(image: NDArray[np.uint8], width: int | None = None) -> bytes:

@@ -39,11 +39,9 @@ def images_in(folder: Path) -> list[Path]:
     below = [e for e in natural(entries) if e.is_dir() and any(map(is_image, e.iterdir()))]
     if below:
         names = ", ".join(entry.name for entry in below[:3]) + (", …" if below[3:] else "")
-        problem = f"the images are in its subfolders {names}"
-        raise InputError(problem, remedy="give one of them")
+        raise InputError(f"the images are in its subfolders {names}; give one of them")
     what = "holds no images" if entries else "is an empty folder"
-    remedy = f"give a folder of {', '.join(sorted(SUFFIXES))} files, or a video"
-    raise InputError(what, remedy=remedy)
+    raise InputError(f"{what}; give a folder of {', '.join(sorted(SUFFIXES))} files, or a video")
 
 
 def folders_in(folder: Path) -> list[Path]:
@@ -74,19 +72,18 @@ class Images:
         """Return the exact number of frames taken; refuse headers that give different sizes."""
         if sampling.needs_times and self.rate is None:
             remedy = "give their rate, or use start, end and stride"
-            raise InputError("images have no timestamps", field="rate", remedy=remedy)
+            raise InputError(f"images have no timestamps; {remedy}")
         taken = [at for at, _ in sampling.select(self.pictures(lambda sentence: None))]
         if not taken:
             problem = f"start is past the last of its {len(self.files)} images"
-            raise InputError(problem, field="start", remedy="give an earlier one")
+            raise InputError(f"{problem}; give an earlier one")
         sizes = [(self.files[at].name, size) for at in taken if (size := _size(self.files[at]))]
         for name, (width, height) in sizes:
             first, size = sizes[0]
             if size != (width, height):
                 raise InputError(
-                    f"{first} has {size[0]} × {size[1]} pixels, but {name} has {width} × {height}",
-                    value=name,
-                    remedy="resize all images to one size",
+                    f"{first} has {size[0]} × {size[1]} pixels, but {name} has {width} × {height}; "
+                    "resize all images to one size"
                 )
         return len(taken)
 

@@ -39,20 +39,17 @@ def read_npz(path: str | os.PathLike[str], names: Iterable[str]) -> dict[str, ND
         for member in archive.infolist():
             if not member.filename.endswith(".npy"):
                 problem = f"{member.filename:.80} is not an array"
-                remedy = "an .npz file holds .npy members only"
-                raise InputError(problem, field=member.filename, remedy=remedy)
+                raise InputError(f"{problem}; an .npz file holds .npy members only")
             key = member.filename.removesuffix(".npy")
             if key in members:
-                problem = f"contains {member.filename} twice"
-                raise InputError(problem, field=key, remedy=DAMAGED)
+                raise InputError(f"contains {member.filename} twice; {DAMAGED}")
             if key in keys:
                 members[key] = member
         packed, size = os.path.getsize(path), sum(array.file_size for array in members.values())
         if size > max(ALWAYS_UNPACKED_BYTES, MAX_PACKING * packed):
             raise InputError(
-                f"would unpack {packed >> 20} MB to {size >> 20} MB, far more than features do",
-                value=size,
-                remedy="if the file is right, save it uncompressed with numpy.savez",
+                f"would unpack {packed >> 20} MB to {size >> 20} MB, far more than features do; "
+                "if the file is right, save it uncompressed with numpy.savez"
             )
         return {key: _read_member(archive, member) for key, member in members.items()}
 
@@ -78,33 +75,32 @@ def _opened(path: str | os.PathLike[str], read: Callable[[zipfile.ZipFile], T]) 
         except MemoryError:
             raise InputError("is larger than the memory of this machine") from None
         except Exception as error:  # zip, its codecs and numpy each fail in their own ways
-            problem = f"not an .npz file, or a damaged one ({first_line(error)})"
-            raise InputError(problem) from None
+            raise InputError(f"not an .npz file, or a damaged one ({first_line(error)})") from None
 
 
 def _read_member(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> NDArray[Any]:
     where = member.filename
     if member.flag_bits & 0x1:
-        raise _bad_array(where, "is encrypted", "save it without a password")
+        raise _bad_array(where, "is encrypted; save it without a password")
     with archive.open(member) as stream:
         shape, fortran, dtype, header = read_header(stream, where)
         size = math.prod(shape) * dtype.itemsize
         if size > MAX_BYTES:
-            raise _bad_array(where, f"declares {size} bytes", "that is not a history or vocabulary")
+            raise _bad_array(where, f"declares {size} bytes; that is not a history or vocabulary")
         if size != member.file_size - header:
             actual = member.file_size - header
-            raise _bad_array(where, f"declares {size} bytes of data but holds {actual}", DAMAGED)
+            raise _bad_array(where, f"declares {size} bytes of data but holds {actual}; {DAMAGED}")
         data = stream.read(size)
         stream.read(1)  # at the end of a member the checksum is verified
     if len(data) != size:
         raise _bad_array(where, "is truncated")
     if dtype.kind == "U" and not is_text(data, dtype):
-        raise _bad_array(where, "holds text that is not Unicode", DAMAGED)
+        raise _bad_array(where, f"holds text that is not Unicode; {DAMAGED}")
     return np.frombuffer(data, dtype).reshape(shape, order="F" if fortran else "C")
 
 
-def _bad_array(where: str, problem: str, remedy: str | None = None) -> InputError:
-    return InputError(f"{where} {problem}", field=where, remedy=remedy)
+def _bad_array(where: str, problem: str) -> InputError:
+    return InputError(f"{where} {problem}")
 
 
 def is_text(data: bytes, dtype: Any) -> bool:
@@ -126,7 +122,7 @@ def read_header(
             (2, 0): np.lib.format.read_array_header_2_0,
         }
         if version not in readers:
-            raise _bad_array(where, f"has the unknown array version {version}", "save it again")
+            raise _bad_array(where, f"has the unknown array version {version}; save it again")
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # numpy's remarks on headers of the Python 2 era
             shape, fortran, dtype = readers[version](stream, max_header_size=MAX_HEADER_BYTES)
@@ -138,9 +134,9 @@ def read_header(
         raise _bad_array(where, "declares a negative length")
     values = math.prod(max(length, 1) for length in shape)
     if not (math.prod(shape) and dtype.itemsize) and values > MAX_EMPTY_VALUES:
-        raise _bad_array(where, f"declares {shape} values of size zero", DAMAGED)
+        raise _bad_array(where, f"declares {shape} values of size zero; {DAMAGED}")
     if dtype.hasobject:
-        raise _bad_array(where, "holds pickled objects, which are never loaded", remedy)
+        raise _bad_array(where, f"holds pickled objects, which are never loaded; {remedy}")
     return shape, fortran, dtype, stream.tell()
 
 

@@ -71,9 +71,8 @@ def _fetched(url: str, folder: Path) -> str:
         ]
         for name, _, place in files:  # before anything is written
             if not Path(os.path.normpath(place)).is_relative_to(target) or target.name == "..":
-                problem = f'"{name}" would be written outside its folder'
                 remedy = "do not use what comes from there, or remove this file there"
-                raise InputError(problem, file=url, field="name", value=name, remedy=remedy)
+                raise InputError(f'{url}: "{name}" would be written outside its folder; {remedy}')
         for name, info, place in files:
             place.parent.mkdir(parents=True, exist_ok=True)
             system.get_file(name, str(place))
@@ -91,7 +90,7 @@ def listing(url: str) -> list[tuple[str, int | None, int]]:
 def _files(system: Any, url: str, path: str) -> list[tuple[str, Mapping[str, Any]]]:
     """Return a file, or all files of a folder, as the other side describes them."""
     if not system.exists(path):
-        raise InputError("no such file or folder", file=url, remedy="check the URL")
+        raise InputError(f"{url}: no such file or folder; check the URL")
     if system.isdir(path):
         return sorted(system.find(path, detail=True).items())
     return [(path.rstrip("/"), system.info(path))]
@@ -123,6 +122,6 @@ def _file_system(url: str) -> Iterator[tuple[Any, str]]:
     except (InputError, MissingExtra, MemoryError):
         raise
     except ImportError as error:
-        raise MissingExtra(first_line(error), file=url) from None
+        raise MissingExtra(f"{url}: {first_line(error)}") from None
     except Exception as error:
-        raise InputError(f"cannot be reached ({first_line(error)})", file=url) from None
+        raise InputError(f"{url}: cannot be reached ({first_line(error)})") from None

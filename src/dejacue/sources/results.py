@@ -70,16 +70,13 @@ class IntervalDocument(msgspec.Struct, kw_only=True):
     def __post_init__(self) -> None:  # msgspec says in which row it fails
         Interval("", self.start, self.end)
         if (self.source_start is None) != (self.source_end is None):
-            problem = "has only one of source_start and source_end"
-            raise InputError(problem, field="source_start", remedy="give both or neither")
+            raise InputError("has only one of source_start and source_end; give both or neither")
         if self.source_start is not None and self.source_end is not None:
             Interval("", self.source_start, self.source_end)
         if self.start_s is None and self.end_s is not None:
-            problem = "has end_s but no start_s"
-            raise InputError(problem, field="start_s", remedy="give both or neither")
+            raise InputError("has end_s but no start_s; give both or neither")
         if self.start_s is not None and self.end_s is not None and self.end_s < self.start_s:
-            problem = f"ends at {self.end_s:g} s, before its start at {self.start_s:g} s"
-            raise InputError(problem, field="end_s", value=self.end_s)
+            raise InputError(f"ends at {self.end_s:g} s, before its start at {self.start_s:g} s")
 
     def interval(self) -> Interval:
         return Interval(**{name: getattr(self, name) for name in _INTERVAL_FIELDS})
@@ -220,8 +217,7 @@ def _our_references(name: str) -> list[Reference]:
         documents = _documents(name)
         if len(documents) != 1 or not isinstance(documents[0], dict):
             problem = 'references are a JSON object with the key "histories"'
-            remedy = "for dejacue evaluate, give them last"
-            raise InputError(problem, field="histories", remedy=remedy)
+            raise InputError(f"{problem}; for dejacue evaluate, give them last")
         document = {"schema": REFERENCES_SCHEMA, **documents[0]}
         histories = declared(document, _References, schema=REFERENCES_SCHEMA).histories
         return list(_check_unique(map(_reference, histories, _places(histories, "history"))))
@@ -247,8 +243,7 @@ def write_references(
             what = "states without a window"
         if what is not None:
             problem = f'a {kind} cannot hold the {what} of history "{record.history_id}"'
-            remedy = "give a name that ends in .json"
-            raise InputError(problem, file=path, value=record.history_id, remedy=remedy)
+            raise InputError(f"{path}: {problem}; give a name that ends in .json")
     rows = [row for record in records for row in record.to_rows()]
     names = [*_REFERENCE_COLUMNS, "component"]
     names += ["first", "last"] if any(record.frames for record in records) else []
@@ -278,7 +273,7 @@ def read_timelines(path: str | os.PathLike[str]) -> list[Timeline]:
         elif len(documents) == 1 and isinstance(documents[0], dict):
             documents = documents[0].get("timelines", documents)
             if not isinstance(documents, list):
-                raise InputError('"timelines" must be a list', field="timelines")
+                raise InputError('"timelines" must be a list')
         return list(_check_unique(map(_timeline, documents, _places(documents, "timeline"))))
 
 
@@ -294,8 +289,7 @@ def write_timelines(path: str | os.PathLike[str], timelines: Timeline | Iterable
     suffix = Path(path).suffix.lower()
     if suffix == ".csv" or format_of(path) is not None:
         problem = "timelines are written as JSON or tables"
-        remedy = "give a name that ends in .json, or export a finding"
-        raise InputError(problem, file=path, remedy=remedy)
+        raise InputError(f"{path}: {problem}; give a name that ends in .json, or export a finding")
     if is_table(path):
         columns = Timeline.joined(list(timelines)).columns()
         return write_bytes(path, table_bytes(columns, suffix))
@@ -349,15 +343,13 @@ def _references_from_rows(rows: Cells) -> list[Reference]:
             for name in _HISTORY_COLUMNS:
                 value = getattr(row, name)
                 if value is not None and known.setdefault(name, value) != value:
-                    problem = (
+                    raise InputError(
                         f'history "{row.history}" has the {name} "{value}" here, but '
-                        f'"{known[name]}" above'
+                        f'"{known[name]}" above; a history has one'
                     )
-                    remedy = "a history has one"
-                    raise InputError(problem, field=name, value=value, remedy=remedy)
             if (row.first is None) != (row.last is None):
                 problem = f'history "{row.history}" has only one of first and last'
-                raise InputError(problem, field="first", remedy="give both or neither")
+                raise InputError(f"{problem}; give both or neither")
     return [
         Reference(
             history,
@@ -377,8 +369,7 @@ def _timeline(row: Any, where: str) -> Timeline:
         if not isinstance(row, dict):
             raise InputError("is not a timeline with a history and its intervals")
         if "histories" in row:
-            problem = "has no list of intervals but holds references"
-            raise InputError(problem, field="intervals", remedy="give references last")
+            raise InputError("has no list of intervals but holds references; give references last")
         check_schema(row.get("schema", TIMELINE_SCHEMA), TIMELINE_SCHEMA)
         return declared(row, TimelineDocument).timeline()
 
@@ -426,8 +417,7 @@ def _check_unique(records: Iterable[Any]) -> Iterator[Any]:
     seen = set()
     for record in records:
         if record.history_id in seen:
-            problem = f'history "{record.history_id}" is given twice'
-            raise InputError(problem, field="history", value=record.history_id, remedy="keep one")
+            raise InputError(f'history "{record.history_id}" is given twice; keep one')
         seen.add(record.history_id)
         yield record
 
@@ -440,7 +430,7 @@ def references_in(
     clocks = Clocks(times)
     with in_file(name):
         if not spans:
-            raise InputError("marks no state", field="state", remedy="mark at least one span")
+            raise InputError("marks no state; mark at least one span")
         references: dict[str, dict[str, set[Window]]] = {}
         single = len({(span.object, span.video) for span in spans}) == 1
         for span in spans:
@@ -448,7 +438,7 @@ def references_in(
             if states is not None and span.state not in states and text in states:
                 span = replace(span, state=text)  # in ELAN: a tier for the object, not the state
             if not span.state.strip():
-                raise InputError("a span has no state", field="state", remedy="give it a label")
+                raise InputError("a span has no state; give it a label")
             _check_state(span.state, states)
             object = span.object or (stem(span.video) if span.video else None) or stem(name)
             object = history if history is not None and single else object
@@ -486,8 +476,7 @@ def as_complete(references: Iterable[Reference], times: Any = None) -> list[Refe
             clock = clocks.of(reference.history_id, reference.component, Path())
             if clock is None:
                 problem = f'history "{reference.history_id}": its first and last frame are unknown'
-                remedy = "give the video as times"
-                raise InputError(problem, field="times", remedy=remedy)
+                raise InputError(f"{problem}; give the video as times")
             frames = Window(*clock.frames[[0, -1]].tolist())
         records.append(replace(reference, frames=frames, complete=True))
     return records
@@ -495,14 +484,13 @@ def as_complete(references: Iterable[Reference], times: Any = None) -> list[Refe
 
 def _needs_times(subject: str, history: str) -> InputError:
     problem = f"{subject}is in seconds, and only the video tells the time of each frame"
-    remedy = f"give the video or {history} as times"
-    return InputError(problem, field="times", remedy=remedy)
+    return InputError(f"{problem}; give the video or {history} as times")
 
 
 def _check_state(state: str, states: Collection[str] | None) -> None:
     if states is not None and state not in states:
-        problem, remedy = unknown("state", state, states), "rename it, or remove it from the file"
-        raise InputError(problem, field="state", value=state, remedy=remedy)
+        problem = unknown("state", state, states)
+        raise InputError(f"{problem}; rename it, or remove it from the file")
 
 
 def references_as(references: Iterable[Reference], format: Format, *, times: Any = None) -> bytes:
@@ -528,6 +516,6 @@ def references_as(references: Iterable[Reference], format: Format, *, times: Any
                     Span(state, window, seconds, object, objects[object], descriptions=texts)
                 )
     if not objects:
-        raise InputError("there are no references to write", field="references")
+        raise InputError("there are no references to write")
     content = format.write(Marks(spans, objects, rates=rates, truth=True))
     return content if isinstance(content, bytes) else content.encode()

@@ -26,8 +26,7 @@ _pillow = threading.Lock()
 def pixel_limit(pixels: int | None) -> Iterator[None]:
     """Let pictures have so many pixels within the block; None: as many as before."""
     if pixels is not None and pixels < 1:
-        problem, remedy = f"max_pixels {pixels} is less than 1", f"the default is {MAX_PIXELS}"
-        raise InputError(problem, field="max_pixels", value=pixels, remedy=remedy)
+        raise InputError(f"max_pixels {pixels} is less than 1; the default is {MAX_PIXELS}")
     before = _limit.set(_limit.get() if pixels is None else pixels)
     try:
         yield
@@ -39,12 +38,10 @@ def check_size(width: int, height: int) -> None:
     """Refuse a picture of more pixels than may be read."""
     limit = _limit.get()
     if width * height > limit:
-        problem = f"{width} × {height} pixels exceed the limit of {limit}"
-        remedy = (
-            f"make it smaller, or allow it with the setting max_pixels={width * height} (in "
-            "Python: sources.sizes.pixel_limit)"
+        raise InputError(
+            f"{width} × {height} pixels exceed the limit of {limit}; make it smaller, or allow it "
+            f"with the setting max_pixels={width * height} (in Python: sources.sizes.pixel_limit)"
         )
-        raise InputError(problem, field="max_pixels", value=width * height, remedy=remedy)
 
 
 @contextmanager

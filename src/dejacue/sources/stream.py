@@ -41,8 +41,7 @@ def open_stream(name: str, *, fps: float | None = None, timeout_s: float = TIMEO
     public = _SECRET.sub("", name)  # what is written and said of it is no place for a password
     with in_file(public):
         if not timeout_s > 0:
-            problem = f"the timeout {timeout_s} must be more than 0 seconds"
-            raise InputError(problem, field="timeout_s", value=timeout_s)
+            raise InputError(f"the timeout {timeout_s} must be more than 0 seconds")
         return Video(public, Stream(name, timeout_s), Sampling(fps=fps), "skip", public)
 
 
@@ -105,17 +104,17 @@ class Stream:
             return av.open(place, format=kind, options=options, **known)
         except av.error.ExitError:
             problem = f"does not answer within {self._timeout_s:g} s"
-            raise InputError(problem, remedy="check the address") from None
+            raise InputError(f"{problem}; check the address") from None
         except (av.FFmpegError, ValueError, OSError) as error:
             reason = getattr(error, "strerror", None) or error
-            raise InputError(f"cannot be opened ({reason})", remedy="check the address") from None
+            raise InputError(f"cannot be opened ({reason}); check the address") from None
 
 
 def _device(number: str) -> tuple[str, str]:
     if not (number.isascii() and number.isdecimal()):
-        raise InputError("a camera has a number, such as camera:0", value=number)
+        raise InputError("a camera has a number, such as camera:0")
     if sys.platform not in _DEVICES:
         remedy = "give the address of a stream"
-        raise InputError("cameras are only supported on Linux and macOS", remedy=remedy)
+        raise InputError(f"cameras are only supported on Linux and macOS; {remedy}")
     kind, place = _DEVICES[sys.platform]
     return kind, place.format(number)

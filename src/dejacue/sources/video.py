@@ -140,8 +140,7 @@ class Video:
         out, as in any other pass."""
         wanted = sorted({operator.index(index) for index in indices})
         if wanted and wanted[0] < 0:
-            problem = f"there is no frame {wanted[0]}"
-            raise InputError(problem, field="indices", value=wanted[0], remedy="count from 0")
+            raise InputError(f"there is no frame {wanted[0]}; count from 0")
         return self._frames(wanted, late=False) if wanted else iter(())
 
     def count_if_before(self, position: float, unit: str) -> int | None:
@@ -233,28 +232,25 @@ class Video:
                     continue
                 first = first or (source, frame.shape)
                 if frame.shape != first[1]:
-                    problem = (
+                    raise InputError(
                         f"frame {first[0]} has {_size(first[1])} pixels, but frame {source} has "
-                        f"{_size(frame.shape)}"
+                        f"{_size(frame.shape)}; resize all frames to one size"
                     )
-                    remedy = "resize all frames to one size"
-                    raise InputError(problem, field="frame", value=source, remedy=remedy)
                 del picture, decoded  # while the next is decoded, the taker decides what is kept
                 yield frame
                 del frame
             if first is None and indices is not None:
                 return
             if first is None and index < 0 and (self._sampling.start or self._sampling.start_s):
-                problem = "start is past the last frame"
-                raise InputError(problem, field="start", remedy="give an earlier one")
+                raise InputError("start is past the last frame; give an earlier one")
             if first is None:
                 remedy = "re-encode it, or copy it again"
-                raise InputError("none of its frames can be decoded", remedy=remedy)
+                raise InputError(f"none of its frames can be decoded; {remedy}")
 
     def _report(self, sentence: str, result: str = "") -> None:
         if self._errors == "fail":
             remedy = "copy or re-encode the file, or ignore the damage with the setting errors=skip"
-            raise InputError(sentence, field="errors", value="fail", remedy=remedy)
+            raise InputError(f"{sentence}; {remedy}")
         self.problems.append(f"{self.path}: {sentence}{result}")
 
 
@@ -284,11 +280,7 @@ def open_video(
         if errors not in ERRORS:
             raise unknown("errors", errors, ERRORS)
         if rate is not None and not is_between(rate, *RATES):
-            problem, remedy = (
-                f"rate {brief(rate)} is invalid",
-                "give 1e-9 to 1e9 images per second",
-            )
-            raise InputError(problem, field="rate", value=rate, remedy=remedy)
+            raise InputError(f"rate {brief(rate)} is invalid; give 1e-9 to 1e9 images per second")
         sampling = Sampling(start, end, start_s, end_s, 1 if stride is None else stride, fps)
         try:
             source = _source(name, rate, threads, stream)
@@ -305,8 +297,7 @@ def _key(source: Source, sampling: Sampling, source_key: Any) -> str:
 def _source(name: str, rate: float | None, threads: int | None, stream: int | None) -> Source:
     place = Path(name)
     if stream is not None and place.exists() and (place.is_dir() or is_image(place)):
-        remedy = "leave it out"
-        raise InputError("images have no streams", field="stream", value=stream, remedy=remedy)
+        raise InputError("images have no streams; leave it out")
     if place.is_dir():
         return Images(place.absolute().name, images_in(place), rate)
     if place.is_file() and is_image(place):
@@ -314,23 +305,22 @@ def _source(name: str, rate: float | None, threads: int | None, stream: int | No
     if place.is_file():
         if rate is not None:
             remedy = "a video file has its own timestamps, so leave it out"
-            raise InputError("rate is only for images", field="rate", value=rate, remedy=remedy)
+            raise InputError(f"rate is only for images; {remedy}")
         return Container(place, threads, stream)
     if place.exists():
-        raise InputError("is a device or a pipe", remedy="give a file or a folder")
+        raise InputError("is a device or a pipe; give a file or a folder")
     if glob.has_magic(name):
         files = natural(match for match in glob.iglob(name, recursive=True) if is_image(match))
         if files:
             return Images(files[0].absolute().parent.name, files, rate)
-        remedy = "check it, and quote it in the shell"
-        raise InputError("no image matches this pattern", remedy=remedy)
+        raise InputError("no image matches this pattern; check it, and quote it in the shell")
     if _ADDRESS.match(name):
         remedy = "download it first; dejacue live plays addresses as they come"
-        raise InputError("is an address, not a file", remedy=remedy)
+        raise InputError(f"is an address, not a file; {remedy}")
     remedy = "check the path"
     if name.isascii() and name.isdecimal():
         remedy += f"; a camera is called camera:{name}, and dejacue live reads it"
-    raise InputError("no such file or folder", remedy=remedy)
+    raise InputError(f"no such file or folder; {remedy}")
 
 
 def _place(source: int, picture: Picture) -> str:
@@ -362,10 +352,9 @@ def write_video(
         kind = _FORMATS.get(Path(name).suffix.lower())
         if kind is None:
             problem = f"a video is written as {', '.join(_FORMATS)}"
-            raise InputError(problem, field="path", remedy="use one of these suffixes")
+            raise InputError(f"{problem}; use one of these suffixes")
         if not 0.001 <= rate <= 1000:
-            problem, remedy = f"rate {rate} is invalid", "give 0.001 to 1000 frames per second"
-            raise InputError(problem, field="rate", value=rate, remedy=remedy)
+            raise InputError(f"rate {rate} is invalid; give 0.001 to 1000 frames per second")
         if codec not in av.codecs_available:
             if codec != "libx264":
                 raise unknown("codec", codec, ("libx264", "mpeg4"))
@@ -375,13 +364,12 @@ def write_video(
         stamped = _stamped(frames, times_s)
         first = next(stamped, None)
         if first is None:
-            raise InputError("there are no frames to write", field="frames")
+            raise InputError("there are no frames to write")
         everything = itertools.chain([first], stamped)
         try:
             return write_whole(path, lambda out: _encode(out, kind, codec, exact, base, everything))
         except av.FFmpegError as error:
-            problem = f"cannot be written with {codec} ({error.strerror})"
-            raise InputError(problem, field="codec", value=codec) from None
+            raise InputError(f"cannot be written with {codec} ({error.strerror})") from None
 
 
 def _stamped(
@@ -394,19 +382,16 @@ def _stamped(
         image = np.asarray(frame)
         if image.dtype != np.uint8 or image.ndim != 3 or image.shape[2] != 3 or not image.size:
             problem = f"frame {at} is {image.dtype} of shape {image.shape}"
-            remedy = "give uint8 (height, width, 3)"
-            raise InputError(problem, field="frames", value=at, remedy=remedy)
+            raise InputError(f"{problem}; give uint8 (height, width, 3)")
         shape = shape or image.shape
         if image.shape != shape:
-            problem = f"frame {at} has shape {image.shape}, but the first frame has {shape}"
-            raise InputError(problem, field="frames", value=at)
+            raise InputError(f"frame {at} has shape {image.shape}, but the first frame has {shape}")
         stamp = at
         if times is not None:
             time_s = next(times, None)
             if time_s is None or not before < time_s * _TICKS < 2**53:
                 problem = f"frame {at} has the time {time_s}"
-                remedy = "times must start at 0 and increase"
-                raise InputError(problem, field="times_s", value=time_s, remedy=remedy)
+                raise InputError(f"{problem}; times must start at 0 and increase")
             stamp = before = max(before + 1, round(time_s * _TICKS))
         odd = ((0, shape[0] % 2), (0, shape[1] % 2), (0, 0))
         yield stamp, np.pad(image, odd, mode="edge") if shape[0] % 2 or shape[1] % 2 else image

@@ -74,20 +74,16 @@ def check_writable(folder: Path) -> None:
 
 
 def _read_only(folder: Path) -> InputError:
-    remedy = "copy the store to a place that can be written to"
-    return InputError("is read-only", file=folder, remedy=remedy)
+    return InputError(f"{folder}: is read-only; copy the store to a place that can be written to")
 
 
 def connect(folder: Path, write: bool = False) -> sqlite3.Connection:
     """Open a new connection; refuse what is no store, or one of another version."""
     path = folder / NAME
     if folder.is_file():
-        raise InputError(
-            "is a file, but a store is a folder", file=folder, remedy="give the folder"
-        )
+        raise InputError(f"{folder}: is a file, but a store is a folder; give the folder")
     if not path.is_file():
-        remedy = f"create one with dejacue store add {folder}"
-        raise InputError("is not a store", file=folder, remedy=remedy)
+        raise InputError(f"{folder}: is not a store; create one with dejacue store add {folder}")
     mode = "mode=rw"
     if write:
         check_writable(folder)
@@ -107,16 +103,10 @@ def connect(folder: Path, write: bool = False) -> sqlite3.Connection:
                 for name in ("application_id", "user_version")
             )
             if application != APPLICATION:
-                raise InputError("is an SQLite file, but not that of a store", file=path)
+                raise InputError(f"{path}: is an SQLite file, but not that of a store")
             if version != VERSION:
                 problem = f"is a store of version {version}, not {VERSION}: made by another "
-                raise InputError(
-                    f"{problem}version of dejacue",
-                    file=folder,
-                    field="version",
-                    value=version,
-                    remedy="make it again",
-                )
+                raise InputError(f"{folder}: {problem}version of dejacue; make it again")
             # a view in place of a table may have rows without end, and a trigger do anything
             if _declared(connection) != _schema():
                 raise sqlite3.DatabaseError("its tables are not those of a store")
@@ -149,11 +139,10 @@ def sqlite_errors(folder: Path) -> Iterator[None]:
     except (sqlite3.DatabaseError, UnicodeDecodeError) as error:  # of a text that is damaged
         message, code = str(error), getattr(error, "sqlite_errorcode", 0)
         if "closed" in message:
-            remedy = "open it again"
-            raise InputError("this store is closed", file=folder, remedy=remedy) from None
+            raise InputError(f"{folder}: this store is closed; open it again") from None
         if code & 0xFF in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
             problem = "another process is writing to this store"
-            raise Busy(problem, file=folder, remedy="wait until it has finished") from None
+            raise Busy(f"{folder}: {problem}; wait until it has finished") from None
         if code & 0xFF == sqlite3.SQLITE_READONLY:
             raise _read_only(folder) from None
         if code & 0xFF == sqlite3.SQLITE_FULL or code == sqlite3.SQLITE_IOERR_SHMSIZE:
@@ -161,9 +150,8 @@ def sqlite_errors(folder: Path) -> Iterator[None]:
         if code & 0xFF in (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_IOERR):
             check_writable(folder)
             raise OSError(errno.EIO, f"the index cannot be used ({message})", str(folder)) from None
-        problem = f"the index is damaged ({message})"
         remedy = "restore the store from a copy, or create it again"
-        raise InputError(problem, file=folder / NAME, remedy=remedy) from None
+        raise InputError(f"{folder / NAME}: the index is damaged ({message}); {remedy}") from None
 
 
 @contextlib.contextmanager
@@ -230,7 +218,7 @@ def condition(index: sqlite3.Connection, where: Mapping[str, str] | None) -> tup
     for name, pattern in (where or {}).items():
         if not isinstance(name, str) or not isinstance(pattern, str):
             problem = f"where {name!r:.40}: give names and texts, as in {{'source': 'kitchen*'}}"
-            raise InputError(problem, field="where", value=name)
+            raise InputError(problem)
         if name in COLUMNS:
             parts.append(f"{name} GLOB ?")
         else:

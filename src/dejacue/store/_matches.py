@@ -96,8 +96,8 @@ class Matches(Tabular, Iterator[Match]):
     def _check_not_consumed(self) -> None:
         if self._consumed:
             raise InputError(
-                "these answers have already been read and are not kept",
-                remedy="query again, or keep them: answers = list(store.query(…))",
+                "these answers have already been read and are not kept; "
+                "query again, or keep them: answers = list(store.query(…))"
             )
 
     def __next__(self) -> Match:
@@ -192,7 +192,7 @@ def check_output(path: StrPath) -> None:
     suffix = Path(path).suffix.lower()
     if suffix not in WRITERS:
         problem = "the file name decides the format"
-        raise InputError(problem, file=path, remedy=f"use one that ends in {', '.join(WRITERS)}")
+        raise InputError(f"{path}: {problem}; use one that ends in {', '.join(WRITERS)}")
     if suffix == ".parquet":
         need("pyarrow.parquet", f"pip install pyarrow, or write {Path(path).stem}.csv")
     check_place(path)

@@ -99,7 +99,7 @@ def unpacked(store: Path, entry: PackedHistory, rows: NDArray[Any], encoder: str
 
 def _damaged(store: Path, id: object) -> InputError:
     problem = f'the index entry of history "{shortened(str(id))}" is damaged'
-    return InputError(problem, file=store, field="id", value=id, remedy=REMEDY)
+    return InputError(f"{store}: {problem}; {REMEDY}")
 
 
 def _frames(data: bytes, count: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

@@ -114,10 +114,8 @@ def read_part(asked: Asked, part: Part) -> RankedTimeline | None:
         if (part.store / index.NAME).is_file():
             return None
         raise InputError(
-            f"no such folder on {socket.gethostname()}",
-            file=part.store,
-            remedy="a store queried with Ray must be on a disk that all machines of the cluster "
-            "share, under the same path",
+            f"{part.store}: no such folder on {socket.gethostname()}; a store queried with Ray "
+            "must be on a disk that all machines of the cluster share, under the same path"
         ) from None
     histories = [
         unpacked(part.store, columns, rows[segment][first : first + length], part.encoder)
@@ -243,9 +241,8 @@ class Query:
         if not np.isfinite(scores).all():
             number = places[np.argmin(np.isfinite(scores)), 0]
             raise InputError(
-                "is damaged",
-                file=mean_path(self._store.path / "segments", number),
-                remedy="dejacue store verify lists the affected histories",
+                f"{mean_path(self._store.path / 'segments', number)}: is damaged; "
+                "dejacue store verify lists the affected histories"
             )
         order = highest(scores, self._top)
         self._places, self._object_scores = places[order], scores[order]

@@ -71,7 +71,7 @@ def mapped(path: Path, dtype: Any, dimension: int, rows: int) -> NDArray[Any]:
         file_size = os.fstat(stream.fileno()).st_size
         if file_size < size:
             raise InputError(
-                f"is truncated: it has {file_size} of {size} bytes", file=path, remedy=SEE_VERIFY
+                f"{path}: is truncated: it has {file_size} of {size} bytes; {SEE_VERIFY}"
             )
         data = mmap.mmap(stream.fileno(), size, access=mmap.ACCESS_READ)
     return np.frombuffer(data, dtype, rows * dimension, HEADER).reshape(rows, dimension)
@@ -89,10 +89,10 @@ def _opened(path: Path) -> Any:
             raise
         except OSError as error:
             if error.errno != errno.EMFILE:
-                raise InputError(f"cannot be read ({error.strerror})", file=path) from None
+                raise InputError(f"{path}: cannot be read ({error.strerror})") from None
             if not _raise_file_limit():
                 problem = "this process may not open as many files as the store has segments"
-                raise InputError(problem, file=path, remedy="raise the limit (ulimit -n)") from None
+                raise InputError(f"{path}: {problem}; raise the limit (ulimit -n)") from None
 
 
 def _raise_file_limit() -> bool:
@@ -108,7 +108,7 @@ def _raise_file_limit() -> bool:
 
 
 def missing_file(error: FileNotFoundError) -> InputError:
-    return InputError("is missing", file=error.filename, remedy=SEE_VERIFY)
+    return InputError(f"{error.filename}: is missing; {SEE_VERIFY}")
 
 
 class _GrowingFile:

@@ -71,7 +71,7 @@ class StoreExists(InputError):
 
     def __init__(self, folder: Path) -> None:
         remedy = "give a new folder, or histories to add"
-        super().__init__("is already a store", file=folder, remedy=remedy)
+        super().__init__(f"{folder}: is already a store; {remedy}")
 
 
 class Stored(NamedTuple):
@@ -133,7 +133,7 @@ class Store:
             self._meta = index.meta(self._reader)
         if self._meta.get("dtype") not in DTYPES:
             self._reader.close()
-            raise self._error("the index is damaged (no dtype)", "restore the store from a copy")
+            raise self._error("the index is damaged (no dtype); restore the store from a copy")
         self.dtype = DTYPES[self._meta["dtype"]]
         self._mapped: dict[int, Segment] = {}
         self.cached: dict[int, tuple[History, str | None]] = {}  # by place; see _query
@@ -153,15 +153,12 @@ class Store:
         if encoder is not None:
             if not isinstance(encoder, str) or not _is_unicode(encoder) or not encoder.strip():
                 problem = f"the encoder {encoder!r:.80} must be text: its identity"
-                raise InputError(problem, file=folder, field="encoder")
+                raise InputError(f"{folder}: {problem}")
             if encoder in ENCODERS or (encoder.startswith(FAMILIES) and "@" not in encoder):
                 raise InputError(
-                    f'"{shortened(encoder)}" is the name of an encoder, but a store needs its '
-                    "identity, as recorded in histories",
-                    file=folder,
-                    field="encoder",
-                    value=encoder,
-                    remedy="leave it out to take it from the first history",
+                    f'{folder}: "{shortened(encoder)}" is the name of an encoder, but a store '
+                    "needs its identity, as recorded in histories; leave it out to take it from "
+                    "the first history"
                 )
             meta["encoder"] = encoder
         cls.check_new(folder)
@@ -186,12 +183,10 @@ class Store:
             not file.name.startswith(index.UNFINISHED) for file in folder.iterdir()
         )
         if others and not Store.is_at(folder):
-            raise InputError("is not empty", file=folder, remedy="give a new folder")
+            raise InputError(f"{folder}: is not empty; give a new folder")
 
-    def _error(
-        self, problem: str, remedy: str, field: str | None = None, value: object = None
-    ) -> InputError:
-        return InputError(problem, file=self.path, field=field, value=value, remedy=remedy)
+    def _error(self, problem: str) -> InputError:
+        return InputError(f"{self.path}: {problem}")
 
     @staticmethod
     def is_at(path: StrPath) -> bool:
@@ -280,7 +275,7 @@ class Store:
         entry = self._entry(columns, id, table)
         if entry is None:
             problem = f'has no history "{shortened(str(id))}"'
-            raise self._error(problem, f"dejacue store ls {self.path} lists them", "id", id)
+            raise self._error(f"{problem}; dejacue store ls {self.path} lists them")
         return tuple(entry)
 
     def __getitem__(self, id: str) -> History:
@@ -389,9 +384,7 @@ class Store:
         for name, texts in (("object", object), ("source", source)):
             for text in texts.values() if isinstance(texts, Mapping) else (texts,):
                 if text is not None and not (isinstance(text, str) and _is_unicode(text)):
-                    raise InputError(
-                        f"{name} {text!r:.80} must be text", file=self.path, field=name
-                    )
+                    raise InputError(f"{self.path}: {name} {text!r:.80} must be text")
         pictures = {} if thumbnails is None else thumbnails
         names: set[str] = set()
         with self._writing() as writer:
@@ -412,8 +405,7 @@ class Store:
             for id in pictures:
                 if id not in names:
                     problem = f'thumbnail of "{shortened(str(id))}", but no such history'
-                    remedy = "add a thumbnail together with its history"
-                    raise self._error(problem, remedy, "thumbnails", id)
+                    raise self._error(f"{problem}; add a thumbnail together with its history")
             _settle(writer.transaction, (*names, *settled))
         return len(names)
 
@@ -421,11 +413,9 @@ class Store:
         """Refuse a history that is not one for this store."""
         id, which = history.id, f'history "{shortened(history.id)}"'
         if not _is_unicode(id):
-            problem = f"the id {id!r:.80} is not valid Unicode"
-            raise self._error(problem, "choose another one", "id", id)
+            raise self._error(f"the id {id!r:.80} is not valid Unicode; choose another one")
         if id in names:
-            problem = f"{which} is given twice"
-            raise self._error(problem, "every history needs its own id", "id", id)
+            raise self._error(f"{which} is given twice; every history needs its own id")
         expected = meta.get("encoder")
         if history.encoder != expected and (expected is not None or "dimension" in meta):
             encoder, stored = (
@@ -433,14 +423,11 @@ class Store:
                 for name in (history.encoder, expected)
             )
             problem = f"{which} was encoded with {encoder}, but the store contains {stored}"
-            raise self._error(problem, "use one store per encoder", "encoder", history.encoder)
+            raise self._error(f"{problem}; use one store per encoder")
         if history.dimension != int(meta.get("dimension", history.dimension)):
             raise self._error(
                 f"{which} has {history.dimension} dimensions, but the store has "
-                f"{meta['dimension']}",
-                "encode it with the encoder of the store",
-                "dimension",
-                history.dimension,
+                f"{meta['dimension']}; encode it with the encoder of the store"
             )
 
     @staticmethod
@@ -461,8 +448,7 @@ class Store:
         query = "SELECT 1 FROM histories WHERE id = ? AND dead = 0"
         if now.execute(query, (id,)).fetchone() is not None:
             problem = f'already has a history "{shortened(id)}"'
-            remedy = "rename it, or replace the other one"
-            raise self._error(problem, remedy, "id", id)
+            raise self._error(f"{problem}; rename it, or replace the other one")
 
     def _add(
         self, writer: SegmentWriter, features: NDArray[Any], columns: PackedHistory
@@ -480,7 +466,7 @@ class Store:
         """Return the picture, made smaller until it has at most MAX_THUMBNAIL_BYTES."""
         which = f'the thumbnail of history "{shortened(id)}"'
         if not isinstance(picture, bytes) or not picture.startswith(b"\xff\xd8\xff"):
-            raise self._error(f"{which} is not a JPEG", "give the bytes of one", "thumbnails", id)
+            raise self._error(f"{which} is not a JPEG; give the bytes of one")
         if len(picture) <= MAX_THUMBNAIL_BYTES:
             return picture
         from PIL import Image
@@ -489,8 +475,7 @@ class Store:
             with Image.open(io.BytesIO(picture), formats=["JPEG"]) as opened:
                 image = opened.convert("RGB")
         except (OSError, ValueError, Image.DecompressionBombError) as error:
-            problem = f"{which} cannot be decoded ({error})"
-            raise self._error(problem, "give another one", "thumbnails", id) from None
+            raise self._error(f"{which} cannot be decoded ({error}); give another one") from None
         for side in THUMBNAIL_SIDES:
             image.thumbnail((side, side))
             stream = io.BytesIO()
@@ -531,7 +516,7 @@ class Store:
                 known = isinstance(id, str) and _is_unicode(id)
                 if not known or not now.execute(_REMOVE, (id,)).rowcount:
                     problem = f'has no history "{shortened(str(id))}", so nothing was removed'
-                    raise InputError(problem, file=self.path, field="id", value=id)
+                    raise InputError(f"{self.path}: {problem}")
         return len(names)
 
     def compact(self) -> int:
@@ -655,11 +640,10 @@ class Store:
             raise unknown("kind", kind, EXPORT_KINDS)
         is_remote = remote.is_remote(place)
         if not is_remote and Path(place).resolve().is_relative_to(self.path.resolve()):
-            raise InputError("is inside the store itself", file=place, remedy="give another place")
+            raise InputError(f"{place}: is inside the store itself; give another place")
         ids = self.ids(where)
         if not ids:
-            problem = "no history matches, so there is nothing to export"
-            raise InputError(problem, file=self.path, field="where")
+            raise InputError(f"{self.path}: no history matches, so there is nothing to export")
         write = self._export_npz if kind == "npz" else self._export_parquet
         if not is_remote:
             write(Path(place), ids, progress)
@@ -677,8 +661,7 @@ class Store:
             previous = names.setdefault(file_name(id).lower(), id)  # some disks know no capitals
             if previous != id:
                 problem = f'histories "{previous}" and "{id}" would get the same file name'
-                remedy = "export them one by one with where"
-                raise InputError(problem, field="id", value=id, remedy=remedy)
+                raise InputError(f"{problem}; export them one by one with where")
         for done, id in enumerate(ids):
             history = self[id]
             labels = {name: text for name, text in self.labels(id).items() if text is not None}
@@ -783,8 +766,7 @@ class Store:
         if teachers:
             vocabulary = taught(vocabulary, teachers)
         if vocabulary is None:
-            problem = "give a vocabulary, or findings to learn from"
-            raise InputError(problem, field="vocabulary")
+            raise InputError("give a vocabulary, or findings to learn from")
         words = not teachers or vocabulary.features is not None
         self._check_vocabulary(vocabulary, words)
         centre = None if words else looks(teachers)
@@ -792,11 +774,9 @@ class Store:
         plan = Plan.of(None, readout)  # refuses a readout that is not known
         query_directions(vocabulary, plan.coordinates, plan.readout.query_pooling)
         if top is not None and not is_count(top, 1):
-            problem = f"top {top}: give the number of histories, 1 or more"
-            raise InputError(problem, field="top", value=top)
+            raise InputError(f"top {top}: give the number of histories, 1 or more")
         if not is_count(threads, 1):
-            problem = f"threads {threads} must be at least 1"
-            raise InputError(problem, field="threads", value=threads)
+            raise InputError(f"threads {threads} must be at least 1")
         with index.snapshot(self.path) as now:
             index.condition(now, where)  # refuses names that are not known
         query = Query(self, Asked(vocabulary, readout, trust), top, where, centre)
@@ -805,24 +785,21 @@ class Store:
     def _check_vocabulary(self, vocabulary: Vocabulary, words: bool = True) -> None:
         if vocabulary.features is None and words:
             raise self._error(
-                "a store selects histories by words, but the vocabulary has no text features",
+                "a store selects histories by words, but the vocabulary has no text features; "
                 "encode its descriptions with the encoder of the store, or give findings to learn "
-                "from",
-                "vocabulary",
+                "from"
             )
         if vocabulary.facts or vocabulary.changes:
-            problem = "examples given as frames belong to one history"
             remedy = "query a store with words, pictures or frames of named histories"
-            raise InputError(problem, field="examples", remedy=remedy)
+            raise InputError(f"examples given as frames belong to one history; {remedy}")
         same, encoder = "encode both with the same encoder", vocabulary.encoder
         name = "the vocabulary" if words else "the teachers"
         if None not in (self.encoder, encoder) and self.encoder != encoder:
             problem = f'histories were encoded with "{self.encoder}", but {name} with '
-            raise self._error(f'{problem}"{encoder}"', same, "encoder", encoder)
+            raise self._error(f'{problem}"{encoder}"; {same}')
         dimension = vocabulary.dimension
         if self.dimension not in (None, dimension):
-            problem = f"has {self.dimension} dimensions, but {name} {dimension}"
-            raise self._error(problem, same, "dimension", dimension)
+            raise self._error(f"has {self.dimension} dimensions, but {name} {dimension}; {same}")
 
     def cache(self, place: int, history: History, source: str | None) -> None:
         """Keep a history and its source for the next query, as far as they fit, by segment and

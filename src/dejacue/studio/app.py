@@ -194,8 +194,7 @@ def read_words(id: Id, studio: StudioDep) -> Json:
     """Return the states and descriptions of a word list."""
     path = studio.workspace.existing(id, "vocabulary")
     if path.suffix.lower() not in WORDS:
-        problem = f'"{id}" is not a word list; word lists end in .yaml'
-        raise InputError(problem, field="id", value=id)
+        raise InputError(f'"{id}" is not a word list; word lists end in .yaml')
     words = read_vocabulary(path)
     states = {state: list(texts) for state, texts in words.states.items()}
     revision = revision_of(path)
@@ -219,7 +218,7 @@ def write_words(id: Id, body: VocabularyBody, studio: StudioDep) -> Json:
     """Write a word list (.yaml), as ``dejacue find --vocabulary`` reads it."""
     path = studio.workspace.place(id)
     if path.suffix.lower() not in WORDS:
-        raise InputError(f'"{id}": a word list ends in .yaml', field="id", value=id)
+        raise InputError(f'"{id}": a word list ends in .yaml')
     Vocabulary(body.states, object=body.object)  # refuses bad ones before they are written
     text = vocabulary_yaml(body.states, body.object, exhaustive=body.exhaustive)
     with studio.writing:

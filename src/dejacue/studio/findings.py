@@ -280,8 +280,7 @@ def save(id: Id, body: SaveBody, studio: StudioDep) -> Json:
     if body.folder is not None:
         folder = studio.workspace.place(body.folder)
         if folder.is_dir() and os.listdir(folder) and not (folder / "finding.json").is_file():
-            problem = f'"{body.folder}" contains other files; give another folder'
-            raise InputError(problem, field="folder", value=body.folder)
+            raise InputError(f'"{body.folder}" contains other files; give another folder')
     with studio.saving:
         check_revision(body.revision, studio.revision(folder), body.folder or id)
         finding.write(folder)
@@ -306,7 +305,7 @@ def thumbnail(
     lists the frames that have one."""
     pictures = finding.crops if object else finding.thumbnails
     if frame not in pictures:
-        raise NotThere(f"there is no thumbnail of frame {frame}", field="frame", value=frame)
+        raise NotThere(f"there is no thumbnail of frame {frame}")
     return Response(pictures[frame], media_type="image/jpeg")
 
 
@@ -435,7 +434,7 @@ def reread(
 def no_words(encoder: str) -> InputError:
     """Return the refusal of words alone for an encoder that knows none."""
     remedy = "show a frame of each state, or choose another encoder"
-    return InputError(f"{encoder} knows no words", field="encoder", value=encoder, remedy=remedy)
+    return InputError(f"{encoder} knows no words; {remedy}")
 
 
 def vocabulary(
@@ -479,8 +478,7 @@ def _example(studio: Studio, known: Sequence[Example], mark: ExampleModel) -> Ex
     state = None if mark.state == "none" else mark.state
     if mark.source is None:
         if mark.start is None:
-            problem = "an example needs a start (and an end), or a source"
-            raise InputError(problem, field="start")
+            raise InputError("an example needs a start (and an end), or a source")
         return Example(state, (mark.start, mark.start if mark.end is None else mark.end))
     for example in known:
         if (example.state, example.source) == (state, mark.source):

@@ -47,7 +47,7 @@ class PromptModel(RequestModel):
 
     def as_raw(self) -> RawPrompt:
         if (self.box is None) == (self.point is None):
-            raise InputError("a prompt needs either a box or a point", field="box")
+            raise InputError("a prompt needs either a box or a point")
         return RawPrompt(self.object, self.frame, box=self.box, point=self.point)
 
 
@@ -122,19 +122,18 @@ class FindBody(SamplingModel, WordsModel, ReadingSettings):
             open_masks(masks)  # refuses bad ones before the job waits
         if sum(map(bool, (masks, prompts, self.names, self.whole))) != 1:
             problem = "say where the object is, in one way: a box or click, its name, its masks or "
-            raise InputError(f"{problem}the whole picture", field="masks")
+            raise InputError(f"{problem}the whole picture")
         words: Path | Vocabulary
         if self.vocabulary is not None:
             words = studio.workspace.existing(self.vocabulary, "vocabulary")
             if self.examples or self.changes or self.exhaustive is not None:
                 problem = "examples, exhaustive and changes need states; give the states of the "
                 problem += "word list"
-                raise InputError(problem, field="states")
+                raise InputError(problem)
         elif self.states is not None:
             words = vocabulary(studio, self, self.states)
         else:
-            problem = "give the states and their descriptions, or a word list"
-            raise InputError(problem, field="states")
+            raise InputError("give the states and their descriptions, or a word list")
         name = self.encoder or studio.encoder_name or ""
         if knows_no_words(name) and not self.examples:
             raise no_words(name)
@@ -246,8 +245,7 @@ class ApplyBody(RequestModel):
         if self.store is None:
             return apply_to_videos(studio, lesson, self.folder, self.videos)
         if self.videos is not None:
-            problem = "videos are given as well as a store; leave one of them out"
-            raise InputError(problem, field="store")
+            raise InputError("videos are given as well as a store; leave one of them out")
         return apply_to_store(studio, lesson, self.folder, self.store, self.count)
 
 

@@ -128,8 +128,7 @@ class TaskQueue:
     def add(self, kind: str, request: dict[str, Any], work: Work) -> BackgroundTask:
         with self._lock:
             if sum(not job.ended for job in self._jobs.values()) >= MAX_WAITING_JOBS:
-                problem = f"{MAX_WAITING_JOBS} jobs are waiting"
-                raise Conflict(problem, remedy="wait until some of them end")
+                raise Conflict(f"{MAX_WAITING_JOBS} jobs are waiting; wait until some of them end")
             self.check_free(request.get("folder"))
             job = BackgroundTask(kind, request, work)
             self._write(job)
@@ -147,14 +146,12 @@ class TaskQueue:
         with self._lock:
             used = (job.request.get("folder") for job in self._jobs.values() if not job.ended)
             if folder is not None and folder in used:
-                problem = f'a job is using "{folder}"; wait until it ends, or stop it'
-                raise Conflict(problem, field="folder", value=folder)
+                raise Conflict(f'a job is using "{folder}"; wait until it ends, or stop it')
 
     def get(self, id: str) -> BackgroundTask:
         with self._lock:
             if id not in self._jobs:
-                problem = f'there is no job "{id[:40]}"'
-                raise NotThere(problem, field="job", value=id)
+                raise NotThere(f'there is no job "{id[:40]}"')
             return self._jobs[id]
 
     def all(self) -> list[BackgroundTask]:

@@ -97,8 +97,7 @@ def serve(
 def bound(host: str, port: int) -> socket.socket:
     """Return a socket that listens on an address; port 0: any that is free."""
     if not 0 <= port <= 65535:
-        problem = f"port {port}: a port is a number from 0 (any free port) to 65535"
-        raise InputError(problem, field="port", value=port)
+        raise InputError(f"port {port}: a port is a number from 0 (any free port) to 65535")
     try:
         family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
         # asyncio sends small answers at once where the protocol is said to be TCP
@@ -113,9 +112,7 @@ def bound(host: str, port: int) -> socket.socket:
     except OSError as error:
         if error.errno == errno.EADDRINUSE:
             problem = f"port {port} is in use, perhaps by another studio"
-            remedy = "give another one, or 0 for any free port"
-            raise InputError(problem, field="port", value=port, remedy=remedy) from None
+            raise InputError(f"{problem}; give another one, or 0 for any free port") from None
         problem = f"{host}:{port}: cannot listen there ({error.strerror})"
-        remedy = "give another host or port"
-        raise InputError(problem, field="host", value=host, remedy=remedy) from None
+        raise InputError(f"{problem}; give another host or port") from None
     return listening

@@ -139,14 +139,13 @@ class Studio:
     def output_folder(self, id: str) -> Path:
         """Return a folder that is new, empty, or of an earlier run; finding.json: the workspace."""
         folder = self.workspace.root if id == DOCUMENT else self.workspace.place(id)
-        problem = f'"{id}" is a file; give a folder' if folder.is_file() else None
+        if folder.is_file():
+            raise InputError(f'"{id}" is a file; give a folder')
         names = [name for name in os.listdir(folder) if name[0] != "."] if folder.is_dir() else []
         if names:
             ours = (DOCUMENT, SEARCH_FILE, REGION_FILE, "masks", "track.json")
             if not any(n in ours or n.endswith((".npz", ".partial")) for n in names):
-                problem = f'"{id}" contains other files; give a new folder'
-        if problem is not None:
-            raise InputError(problem, field="folder", value=id)
+                raise InputError(f'"{id}" contains other files; give a new folder')
         return folder
 
     def finding(self, id: str) -> Finding:
@@ -226,9 +225,8 @@ class Studio:
     def video_path(self, finding: Finding) -> Path:
         id = self.video_of(finding.made)
         if id is None:
-            problem = f"the video of {finding.history.id} is not in the workspace"
             remedy = "copy it there, or start the studio in a folder that contains both"
-            raise NotThere(problem, field="video", value=finding.made.video, remedy=remedy)
+            raise NotThere(f"the video of {finding.history.id} is not in the workspace; {remedy}")
         return self.workspace.video(id)
 
     def masks_path(self, finding: Finding) -> Path | None:
@@ -303,7 +301,7 @@ def whole_frames(path: Path) -> Frames:
     frames = open_frames(path)
     if frames.format in PLAYLISTS:
         frames.close()
-        raise InputError("is a list of other files, not a video", file=path)
+        raise InputError(f"{path}: is a list of other files, not a video")
     return frames
 
 
@@ -312,5 +310,5 @@ def _stamp(path: Path) -> tuple[int, int]:
     try:
         stat = path.stat()
     except OSError:
-        raise NotThere("is gone", file=path) from None
+        raise NotThere(f"{path}: is gone") from None
     return stat.st_mtime_ns, stat.st_size

@@ -101,8 +101,7 @@ def apply_to_videos(
     chosen = [id for id in listed if id not in known]
     if not chosen:
         problem = "there is no other video to apply this to"
-        remedy = "copy some into the workspace, or choose a store"
-        raise InputError(problem, field="videos", remedy=remedy)
+        raise InputError(f"{problem}; copy some into the workspace, or choose a store")
     for id in chosen if videos is not None else ():
         studio.workspace.video(id)
 
@@ -134,7 +133,7 @@ def apply_to_store(studio: Studio, teachers: Teachers, folder: str, store: str, 
     of the teachers."""
     path = studio.workspace.existing(store, "store")
     if not Store.is_at(path):
-        raise InputError(f'"{store}" contains no store', field="store", value=store)
+        raise InputError(f'"{store}" contains no store')
     with Store.open(path) as opened:
         opened.query(teachers.words, like=teachers.findings, top=1)  # refuses another encoder
 
@@ -234,10 +233,8 @@ def _known_object(studio: Studio, teacher: Finding, id: str, finding: str) -> Kn
         by_name = where_is(names=search.names, detector=studio.detector(), tracker=studio.tracker())
         return KnownObject(by_name, None, f"found by name: {', '.join(search.names)}")
     raise InputError(
-        "nobody has said where the object is in it",
-        file=path,
-        field="masks",
-        remedy="open it, draw a box around the object or find it by its name, and apply again",
+        f"{path}: nobody has said where the object is in it; "
+        "open it, draw a box around the object or find it by its name, and apply again"
     )
 
 

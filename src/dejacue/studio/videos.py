@@ -115,8 +115,7 @@ def file(id: Id, studio: StudioDep) -> FileResponse:
     nothing in it is shown as a page of its own."""
     path = studio.workspace.video(id)
     if not path.is_file() or path.suffix.lower() not in MEDIA:
-        problem = f'"{id}" is a folder of images, not a playable file'
-        raise NotThere(problem, field="id", value=id)
+        raise NotThere(f'"{id}" is a folder of images, not a playable file')
     headers = {"content-disposition": f"attachment; filename*=UTF-8''{quote(path.name)}"}
     return FileResponse(path, media_type=MEDIA[path.suffix.lower()], headers=headers)
 
@@ -150,7 +149,7 @@ def preview(id: Id, body: PreviewRequest, studio: StudioDep) -> Json:
     image = frames.image(body.frame)
     prompt = Prompt(0, 1, body.box, body.points)
     if body.box is None and not any(inside for *_, inside in body.points):
-        raise InputError("draw a box around the object, or click on it", field="box")
+        raise InputError("draw a box around the object, or click on it")
     checked = united([prompt], image.shape[:2])
     tracker = studio.tracker(body.tracker)
     seen = tracker.session().step(image, [checked])[1]
@@ -172,7 +171,7 @@ def crop_picture(
     """Return what the encoder saw of the object in a frame of the history; file: of the file."""
     frames, source, mask = _masked_frame(studio, studio.finding(id), number, file)
     if mask is None:
-        raise NotThere(f"the object is not seen in frame {number}", field="number", value=number)
+        raise NotThere(f"the object is not seen in frame {number}")
     # not cached: another pass of the tracker may see another object
     return _picture(jpeg(crop(frames.image(source), mask), width), "no-cache")
 
@@ -215,8 +214,7 @@ def outlines(
 
 def _check(frames: Frames, number: int) -> None:
     if number >= len(frames):
-        problem = f"there is no frame {number}; frames go from 0 to {len(frames) - 1}"
-        raise NotThere(problem, field="number", value=number)
+        raise NotThere(f"there is no frame {number}; frames go from 0 to {len(frames) - 1}")
 
 
 def _picture(data: bytes, cached: str = "max-age=600") -> Response:
@@ -241,8 +239,7 @@ def _masked_frame(
     _check(frames, source)
     masks = studio.masks_path(finding)
     if masks is None:
-        problem = f"the masks of {history.id} are not in the workspace"
-        raise NotThere(problem, field="masks", value=finding.made.masks)
+        raise NotThere(f"the masks of {history.id} are not in the workspace")
     looked_at = history.frames_looked_at or len(frames)
     size = np.broadcast_to(np.uint8(0), (frames.height, frames.width, 3))  # masks need no pixels
     frame = VideoFrame(index, source, None, frames.name(source), size)
@@ -291,15 +288,14 @@ def _target(studio: Studio, name: str) -> Path:
     if "/" in name or target.suffix.lower() not in {*MEDIA, *SUFFIXES}:
         videos, images = ", ".join(sorted(MEDIA)), ", ".join(sorted(SUFFIXES))
         problem = f"upload a video ({videos}) or an image ({images}) whose name has one of these"
-        raise InputError(f"{problem} endings", field="name", value=name)
+        raise InputError(f"{problem} endings")
     _check_free(target)
     return target
 
 
 def _check_free(target: Path) -> None:
     if target.exists():
-        problem = f'"{UPLOADS}/{target.name}" already exists; give another name'
-        raise Conflict(problem, field="name", value=target.name)
+        raise Conflict(f'"{UPLOADS}/{target.name}" already exists; give another name')
 
 
 async def _receive(request: Request, stream: IO[bytes]) -> None:
@@ -323,8 +319,7 @@ def _accept(studio: Studio, temporary: Path, target: Path) -> None:
                 frames.image(0)
     except (InputError, Unreadable) as error:
         reason = str(error).replace(f"{temporary}: ", "")
-        problem = f"is not a video or an image: {reason}"
-        raise InputError(problem, file=target.name) from None
+        raise InputError(f"{target.name}: is not a video or an image: {reason}") from None
     with studio.writing:
         _check_free(target)
         os.replace(temporary, target)

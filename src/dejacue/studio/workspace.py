@@ -96,7 +96,7 @@ class Workspace:
         folder = self.root / PRIVATE
         folder.mkdir(mode=0o700, exist_ok=True)
         if folder.is_symlink():
-            raise InputError("is a link", file=folder, remedy="remove it")
+            raise InputError(f"{folder}: is a link; remove it")
         return folder
 
     def place(self, id: str) -> Path:
@@ -113,7 +113,7 @@ class Workspace:
         )
         if bad:
             remedy = "ids are paths below it, as the lists give them"
-            raise _not_there(id, "is not a place in the workspace", remedy)
+            raise _not_there(id, f"is not a place in the workspace; {remedy}")
         path = self.root.joinpath(*parts)
         try:
             inside = path.resolve().is_relative_to(self.root)
@@ -126,8 +126,7 @@ class Workspace:
     def existing(self, id: str, what: str) -> Path:
         path = self.place(id)
         if not os.path.exists(path):  # unlike Path.exists, False for a name that is too long
-            problem = f'there is no {what} "{shortened(id)}" in the workspace'
-            raise NotThere(problem, field="id", value=id)
+            raise NotThere(f'there is no {what} "{shortened(id)}" in the workspace')
         return path
 
     def id_of(self, path: str | os.PathLike[str] | None) -> str | None:
@@ -178,7 +177,7 @@ class Workspace:
                 pictures = [entry for entry in entries if is_image(entry.name)]
             for entry in pictures:
                 if entry.is_symlink() and self.id_of(os.path.realpath(entry.path)) is None:
-                    raise NotThere(f"{entry.name} is a link out of the workspace", file=folder)
+                    raise NotThere(f"{folder}: {entry.name} is a link out of the workspace")
             if not pictures:
                 return False
             self._checked[folder] = stamp
@@ -252,8 +251,8 @@ class Workspace:
         return Listing(stamp, sorted(below), sorted(names), pictures > 1)
 
 
-def _not_there(id: str, problem: str, remedy: str | None = None) -> NotThere:
-    return NotThere(f'"{shortened(id)}" {problem}', field="id", value=id, remedy=remedy)
+def _not_there(id: str, problem: str) -> NotThere:
+    return NotThere(f'"{shortened(id)}" {problem}')
 
 
 def _kind(contents: Contents, name: str) -> list[str] | None:
@@ -280,27 +279,25 @@ def open_workspace(places: Sequence[Path]) -> tuple[Workspace, list[str]]:
     paths = [Path(os.path.abspath(place)) for place in places] or [Path.cwd()]
     for path in paths:
         if not path.exists():
-            raise InputError("no such file or folder", file=path, remedy="check the path")
+            raise InputError(f"{path}: no such file or folder; check the path")
     folders = [path for path in paths if path.is_dir() and not _is_video(path)]
     videos = [path for path in paths if path not in folders]
     if folders and (videos or len(folders) > 1):
         problem = f"is a workspace, but {(videos or folders[1:])[0]} is given too"
-        remedy = "give one folder, or only videos"
-        raise InputError(problem, file=folders[0], remedy=remedy)
+        raise InputError(f"{folders[0]}: {problem}; give one folder, or only videos")
     root = folders[0] if folders else Path(os.path.commonpath([path.parent for path in videos]))
     try:
         os.listdir(root)
     except OSError as error:
         problem = f"cannot be read ({error.strerror})"
-        raise InputError(problem, file=root, remedy="give another folder") from None
+        raise InputError(f"{root}: {problem}; give another folder") from None
     check_place(root, folder=True)
     workspace = Workspace(root)
     ids = []
     for path in videos:
         id = workspace.id_of(path)
         if id is None:
-            problem = "is hidden or has a name that a page cannot show"
-            raise InputError(problem, file=path, remedy="rename it")
+            raise InputError(f"{path}: is hidden or has a name that a page cannot show; rename it")
         workspace.video(id)
         ids.append(id)
     return workspace, ids
@@ -325,8 +322,7 @@ def lock(workspace: Workspace, url: str) -> Iterator[None]:
         if not _is_free(handle, holder):
             pid, address = holder.get("pid", "?"), holder.get("url", "address unknown")
             problem = f"is used by another studio (process {pid}, {address})"
-            remedy = "use that one, or stop it"
-            raise InputError(problem, file=workspace.root, value=pid, remedy=remedy)
+            raise InputError(f"{workspace.root}: {problem}; use that one, or stop it")
         os.ftruncate(handle, 0)
         os.write(handle, json.dumps({"pid": os.getpid(), "url": url}).encode())
         try:

@@ -68,7 +68,7 @@ def test_a_model_of_images_gives_unit_rows_and_says_that_it_has_no_words(saved, 
     assert rows.shape == (5, encoder.dimension) == (5, 32)
     np.testing.assert_allclose(np.linalg.norm(rows, axis=1), 1, atol=1e-6)
     assert encoder.has_text is False
-    with refused(field="encoder", value=encoder.name) as caught:
+    with refused(encoder.name) as caught:
         encode_vocabulary({"empty": ["empty cup"], "full": ["full cup"]}, encoder)
     assert one_sentence(str(caught.value))
     assert encoder.identity.startswith(f"{kind}@")
@@ -134,7 +134,7 @@ def test_a_model_that_hides_parts_of_an_image_by_chance_is_refused(tmp_path) -> 
     )
     transformers.ViTMAEModel(config).save_pretrained(tmp_path)
     scales_to(tmp_path, 32, 2)
-    with refused(field="encoder", value=f"hf:{tmp_path}", remedy="choose another model"):
+    with refused(f"hf:{tmp_path}", "choose another model"):
         load_encoder(f"hf:{tmp_path}", device="cpu")
 
 
@@ -143,7 +143,7 @@ def test_a_model_that_cannot_take_its_images_is_one_sentence(saved, tmp_path) ->
 
     folder = shutil.copytree(saved["vit"], tmp_path / "vit")
     scales_to(folder, 40, 2)
-    with refused(field="encoder", value=f"hf:{folder}") as caught:
+    with refused(f"hf:{folder}") as caught:
         load_encoder(f"hf:{folder}", device="cpu")
     assert one_sentence(str(caught.value))
 
@@ -159,7 +159,7 @@ class Colours(ImageEncoder):
 
 
 def test_a_plug_in_without_words_says_so() -> None:
-    with refused(field="encoder", value="colours"):
+    with refused("colours"):
         encode_vocabulary({"empty": ["a"], "full": ["b"]}, Colours())
 
 
@@ -225,26 +225,26 @@ PLAIN = {
 
 
 @pytest.mark.parametrize(
-    ("changes", "field"),
+    "changes",
     [
-        ({"max_num_patches": 256}, "max_num_patches"),
-        ({"size": {"height": 8, "width": 9}}, "size"),
-        ({"size": {"longest_edge": 8}}, "size"),
-        ({"size": "large"}, "size"),
-        ({"resample": None}, "resample"),
-        ({"resample": 9}, "resample"),
-        ({"image_std": [0.5, 0, 0.5]}, "std"),
-        ({"image_mean": [0.5]}, "std"),
-        ({"do_resize": False}, "do_resize"),
-        ({"do_center_crop": True, "crop_size": 9}, "size"),
-        ({"do_center_crop": True, "crop_size": {"height": 4, "width": 5}}, "crop_size"),
-        ({"do_center_crop": True}, None),
-        ({"size": {"height": 10**9, "width": 10**9}}, "size"),
+        {"max_num_patches": 256},
+        {"size": {"height": 8, "width": 9}},
+        {"size": {"longest_edge": 8}},
+        {"size": "large"},
+        {"resample": None},
+        {"resample": 9},
+        {"image_std": [0.5, 0, 0.5]},
+        {"image_mean": [0.5]},
+        {"do_resize": False},
+        {"do_center_crop": True, "crop_size": 9},
+        {"do_center_crop": True, "crop_size": {"height": 4, "width": 5}},
+        {"do_center_crop": True},
+        {"size": {"height": 10**9, "width": 10**9}},
     ],
 )
-def test_settings_that_cannot_be_followed_are_one_sentence(tmp_path, changes, field) -> None:
+def test_settings_that_cannot_be_followed_are_one_sentence(tmp_path, changes) -> None:
     write(tmp_path, "preprocessor_config.json", **{**PLAIN, **changes})
-    with refused(file=tmp_path / "preprocessor_config.json", field=field) as caught:
+    with refused(tmp_path / "preprocessor_config.json") as caught:
         of_transformers(tmp_path, "it")
     assert one_sentence(str(caught.value))
 
@@ -263,7 +263,7 @@ def test_values_of_another_range_are_scaled_as_much(tmp_path) -> None:
 @pytest.mark.parametrize("text", ["[]", "{", "", "3"])
 def test_settings_that_are_no_settings_are_refused(tmp_path, text) -> None:
     (tmp_path / "preprocessor_config.json").write_text(text)
-    with refused(file=tmp_path / "preprocessor_config.json"):
+    with refused(tmp_path / "preprocessor_config.json"):
         of_transformers(tmp_path, "it")
 
 
@@ -283,17 +283,17 @@ def test_settings_of_open_clip_and_timm_are_the_same_record() -> None:
     assert squashed == Preprocessing(336, 336, True, "bilinear", *grey, rounded=True)
     assert squashed.usual
     assert not of_open_clip({**listed, "resize_mode": "shortest"}, 336, "it").usual
-    with refused(field="resize_mode", value="longest"):
+    with refused("longest"):
         of_open_clip({**listed, "resize_mode": "longest"}, 336, "it")
     with pytest.raises(InputError, match="it: does not state"):
         of_open_clip({}, 336, "it")
     timm = {**listed, "input_size": (3, 224, 224), "crop_pct": 0.875, "crop_mode": "center"}
     assert of_timm(timm, "it") == Preprocessing(224, 256, False, "bilinear", *grey, rounded=True)
-    with refused(field="resample", value="random"):
+    with refused("random"):
         of_timm({**timm, "interpolation": "random"}, "it")
-    with refused(field="crop_mode", value="border"):
+    with refused("border"):
         of_timm({**timm, "crop_mode": "border"}, "it")
-    with refused(field="input_size", value=(224, 112)):
+    with refused(224, 112):
         of_timm({**timm, "input_size": (3, 224, 112)}, "it")
 
 

@@ -158,11 +158,14 @@ def test_a_name_that_is_not_here_is_one_sentence_with_the_line_that_fetches_it(
     tmp_path, monkeypatch
 ) -> None:
     offline(monkeypatch, tmp_path / "hub")
-    with refused(MissingData, field="model", value="hf:nobody/nothing") as caught:
+    with refused(
+        "hf:nobody/nothing",
+        "hf download nobody/nothing --local-dir FOLDER/nobody/nothing",
+        kind=MissingData,
+    ) as caught:
         load_encoder("hf:nobody/nothing", device="cpu")
-    assert "hf download nobody/nothing --local-dir FOLDER/nobody/nothing" in str(caught.value)
     assert one_sentence(str(caught.value))
-    with refused(MissingData, field="model", value="hf:./nothing/here"):
+    with refused("hf:./nothing/here", kind=MissingData):
         load_encoder("hf:./nothing/here", device="cpu")
 
 
@@ -216,7 +219,7 @@ def test_of_a_repository_only_one_kind_of_weights_is_fetched(saved, monkeypatch)
     assert [name for name in hub.downloaded if "*" not in name] == ["model.safetensors"]
     assert encoder.identity.startswith("someone/small@")
     hub.files = ["README.md", "weights.gguf"]
-    with refused(MissingData, field="model", value="hf:someone/small"):
+    with refused("model", "hf:someone/small", kind=MissingData):
         load_encoder("hf:someone/small", device="cpu")
 
 
@@ -238,12 +241,12 @@ def copied(folder: Path, place: Path) -> Path:
 
 
 def test_folders_that_hold_no_model_are_named(saved, tmp_path) -> None:
-    with refused(MissingData, file=tmp_path) as caught:
+    with refused(tmp_path, kind=MissingData) as caught:
         load_encoder(f"hf:{tmp_path}", device="cpu")
     assert one_sentence(str(caught.value))
     broken = copied(saved["clip"], tmp_path / "broken")
     (broken / "model.safetensors").write_bytes(b"not this")
-    with refused(MissingData, field="encoder", value=f"hf:{broken}") as caught:
+    with refused(f"hf:{broken}", kind=MissingData) as caught:
         load_encoder(f"hf:{broken}", device="cpu")
     assert one_sentence(str(caught.value))
 
@@ -252,16 +255,15 @@ def test_folders_that_hold_no_model_are_named(saved, tmp_path) -> None:
 def test_a_file_that_is_missing_is_named(saved, tmp_path, file) -> None:
     folder = copied(saved["clip"], tmp_path / "lacking")
     (folder / file).unlink()
-    with refused(field="encoder", value=f"hf:{folder}") as caught:
+    with refused(f"hf:{folder}", f"no {file}") as caught:
         load_encoder(f"hf:{folder}", device="cpu")
-    assert f"no {file}" in str(caught.value)
     assert one_sentence(str(caught.value))
 
 
 def test_a_tokenizer_whose_words_are_missing_is_refused(saved, tmp_path) -> None:
     folder = copied(saved["clip"], tmp_path / "speechless")
     (folder / "tokenizer.json").unlink()
-    with refused(field="encoder", remedy="check that its files are complete"):
+    with refused("check that its files are complete"):
         load_encoder(f"hf:{folder}", device="cpu")
 
 
@@ -269,7 +271,7 @@ def test_a_text_tower_without_a_length_is_refused(saved, tmp_path) -> None:
     from dejacue.sources.encoders.torch_models import text_length
 
     encoder = load_encoder(f"hf:{saved['siglip']}", device="cpu")
-    with refused(field="encoder", value="it", remedy=None):
+    with refused("how many tokens it reads"):
         text_length("it", object(), encoder._tokenizer)
 
 
@@ -281,7 +283,7 @@ def test_code_of_a_model_is_not_run_and_nobody_is_prompted(saved, tmp_path, monk
     config["model_type"] = "theirs"
     config["auto_map"] = {"AutoConfig": "theirs.A", "AutoModel": "theirs.B"}
     (folder / "config.json").write_text(json.dumps(config))
-    with refused(MissingData, field="encoder", value=f"hf:{folder}") as caught:
+    with refused(f"hf:{folder}", kind=MissingData) as caught:
         load_encoder(f"hf:{folder}", device="cpu")
     assert one_sentence(str(caught.value))
 
@@ -294,17 +296,15 @@ def test_weights_that_are_missing_are_not_made_up(saved, tmp_path) -> None:
     tensors = load_file(tmp_path / "model.safetensors")
     del tensors["visual_projection.weight"]
     save_file(tensors, tmp_path / "model.safetensors", metadata={"format": "pt"})
-    with refused(field="encoder", value=f"hf:{tmp_path}") as caught:
+    with refused(f"hf:{tmp_path}", "visual_projection.weight"):
         load_encoder(f"hf:{tmp_path}", device="cpu")
-    assert "visual_projection.weight" in str(caught.value)
 
 
 def test_a_model_without_images_is_refused(tmp_path) -> None:
     config = transformers.BertConfig(**SHARED, vocab_size=20)
     transformers.BertModel(config).save_pretrained(tmp_path)
-    with refused(field="encoder", value=f"hf:{tmp_path}") as caught:
+    with refused(f"hf:{tmp_path}", "BertModel"):
         load_encoder(f"hf:{tmp_path}", device="cpu")
-    assert "BertModel" in str(caught.value)
 
 
 def test_a_model_that_gives_nan_is_refused_with_a_sentence(saved) -> None:
@@ -312,9 +312,9 @@ def test_a_model_that_gives_nan_is_refused_with_a_sentence(saved) -> None:
     with torch.no_grad():
         encoder._model.visual_projection.weight[0, 0] = float("nan")
         encoder._model.text_projection.weight[0, 0] = float("inf")
-    with refused(field="image", value=0):
+    with refused("image", 0):
         encoder.encode_images(crops())
-    with refused(field="text", value=0):
+    with refused("text", 0):
         encoder.encode_texts(TEXTS)
 
 
@@ -366,7 +366,7 @@ def test_larger_sizes_of_siglip2_are_loaded_by_their_names(name, tmp_path, monke
     assert encoder.fit is None  # the compiled crop is what it needs
     rows = History(encoder.encode_images(crops()), encoder=encoder.identity)
     assert encoder_name(rows) == name
-    with refused(field="backend"):
+    with refused("backend"):
         load_encoder(name, backend="onnx")
 
 
@@ -382,7 +382,7 @@ def test_a_history_of_a_hub_model_leads_back_to_its_name() -> None:
     assert encoder_name(History(rows, encoder="openclip:ViT-B-16/dfn2b@01")) == (
         "openclip:ViT-B-16/dfn2b"
     )
-    with refused(field="encoder", value="small-clip@0123"):
+    with refused("encoder", "small-clip@0123"):
         encoder_name(History(rows, encoder="small-clip@0123"))
 
 
@@ -405,31 +405,30 @@ def test_other_precisions_are_near_and_recorded(saved, precision) -> None:
     ],
 )
 def test_an_unknown_name_suggests_one_that_is_near(name, near) -> None:
-    with refused(field="encoder", value=name) as caught:
+    with refused("encoder", name, f'"{near}"'):
         load_encoder(name)
-    assert f'"{near}"' in caught.value.remedy
 
 
 def test_a_family_without_a_name_is_one_sentence() -> None:
-    with refused(field="encoder", value="timm:"):
+    with refused("timm:"):
         load_encoder("timm:")
 
 
 @pytest.mark.parametrize(
-    ("name", "options", "field", "value"),
+    ("name", "options", "fact"),
     [
-        ("siglip2", {"backend": "onnx", "device": "cpu"}, "device", None),
-        ("siglip2", {"backend": "torch", "threads": 2}, "threads", None),
-        ("mini", {"device": "cpu"}, "device", None),
-        ("hf:a/b", {"precision": "fp8"}, "precision", "fp8"),
-        ("hf:a/b", {"device": "tpu"}, "device", "tpu"),
-        ("hf:a/b", {"batches": 3}, "batches", None),
-        ("siglip2", {"device": "tpu"}, "device", "tpu"),  # so it is torch
+        ("siglip2", {"backend": "onnx", "device": "cpu"}, "device"),
+        ("siglip2", {"backend": "torch", "threads": 2}, "threads"),
+        ("mini", {"device": "cpu"}, "device"),
+        ("hf:a/b", {"precision": "fp8"}, "fp8"),
+        ("hf:a/b", {"device": "tpu"}, "tpu"),
+        ("hf:a/b", {"batches": 3}, "batches"),
+        ("siglip2", {"device": "tpu"}, "tpu"),  # so it is torch
     ],
 )
 def test_options_that_an_encoder_does_not_have_are_named_before_it_is_fetched(
-    name, options, field, value, tmp_path, monkeypatch
+    name, options, fact, tmp_path, monkeypatch
 ) -> None:
     offline(monkeypatch, tmp_path / "hub")
-    with refused(field=field, value=value):
+    with refused(fact):
         load_encoder(name, **options)

@@ -98,7 +98,7 @@ def test_a_model_in_the_cache_that_was_changed_is_written_again(
 def test_it_has_no_words(weights_file, cache) -> None:
     encoder = lite.Lite(threads=1)
     assert not encoder.has_text
-    with refused(field="encoder", value="lite"):
+    with refused("lite has no words"):
         encoder.encode_texts(["a cup"])
 
 
@@ -120,7 +120,7 @@ def test_a_real_coffee_pot_is_called_one(weights_file, cache, footage) -> None:
 
 def test_a_missing_package_is_one_sentence(monkeypatch) -> None:
     monkeypatch.setattr(lite, "PACKAGE", "no_such_package_at_all")
-    with refused(MissingExtra, remedy=lite.REMEDY):
+    with refused(lite.REMEDY, kind=MissingExtra):
         lite.weights_file()
 
 
@@ -128,13 +128,13 @@ def test_a_changed_or_cut_file_is_refused(weights_file, tmp_path) -> None:
     data = weights_file.read_bytes()
     changed = tmp_path / "weights.pth"
     changed.write_bytes(data[:-1] + bytes([data[-1] ^ 1]))
-    with refused(file=changed):
+    with refused(changed):
         lite.read_weights(changed, lite.SHA256)
     changed.write_bytes(data[: len(data) // 2])
-    with refused(file=changed):
+    with refused(changed):
         lite.read_weights(changed)
     changed.write_bytes(b"")
-    with refused(file=changed):
+    with refused(changed):
         lite.read_weights(changed)
 
 
@@ -147,7 +147,7 @@ def test_nothing_in_a_file_is_executed(tmp_path, monkeypatch) -> None:
     monkeypatch.chdir(tmp_path)
     path = tmp_path / "evil.pth"
     path.write_bytes(pickle.dumps(Evil()))
-    with refused(file=path):
+    with refused(path):
         lite.read_weights(path)
     assert not (tmp_path / "evil").exists()
 

@@ -229,7 +229,7 @@ def test_check_hashes_loads_and_runs(offline, tmp_path, monkeypatch, dejacue) ->
     monkeypatch.setattr(models, "read_sentences", lambda: doors)
     figures = {"ensemble": "9000 9000 9000"}
     monkeypatch.setattr(sentences, "FIGURES", figures)
-    with refused(field="model", value="siglip2"):  # it is not the paper's
+    with refused("model", "siglip2"):  # it is not the paper's
         catalogue()["siglip2"].fetch()
     ran = dejacue("weights", "check", "siglip2:torch")
     assert ran.code == 2
@@ -310,7 +310,7 @@ def test_the_hash_that_the_hub_gave_is_known_in_its_cache_and_in_ones_own_folder
     note.write_text(f"{COMMIT}\n{digest}\n1.5\n")
     assert files.expected("onnx/x.onnx", path) == digest
     assert not files.check({})  # nothing to refuse
-    with refused(file=path):
+    with refused(path):
         files.check({"onnx/x.onnx": path}, hub=True)
     files.check({"onnx/x.onnx": path})  # unpinned: only the check with the hub's hash looks
 
@@ -491,9 +491,9 @@ def test_rows_of_other_precisions_have_names_and_identities_of_their_own(
     for other in ("siglip2", "siglip2:torch", "siglip2:fp16"):
         with pytest.raises(InputError, match=f"siglip2:int8, not with {other}"):
             find(history, words, encoder=other)
-    with refused(field="precision", value="fp16"):
+    with refused("precision", "fp16"):
         load_encoder("siglip2:int8", precision="fp16")
-    with refused(field="backend", value="torch"):
+    with refused("backend", "torch"):
         load_encoder("siglip2:int8", backend="torch")
 
 

@@ -107,7 +107,7 @@ def test_a_jpeg_is_binary_and_its_blurred_edge_is_cut_in_the_middle(tmp_path):
     assert (masks.kind, masks.ids()) == ("binary", (1,))
     assert np.array_equal(union(masks, frame(0, name="a", shape=(48, 40))), labels > 0)
     assert union(masks, frame(1, name="b", shape=(48, 40))) is None
-    with refused(file=tmp_path / "a.jpg", field="kind", value="indexed"):
+    with refused(tmp_path / "a.jpg", "indexed"):
         open_masks(tmp_path, kind="indexed")
 
 
@@ -118,7 +118,7 @@ def test_a_binary_folder_that_turns_out_to_hold_labels_is_refused(tmp_path):
     masks = open_masks(save(tmp_path, pictures))
     assert masks.kind == "binary"
     assert union(masks, frame(0)) is not None
-    with refused(file=tmp_path / "001.png", field="kind"):
+    with refused(tmp_path / "001.png", "kind"):
         masks.unions(frame(1), [None])
 
 
@@ -132,7 +132,7 @@ def test_soft_edges_are_not_taken_for_objects(tmp_path):
     soft = block(255, slice(10, 50), slice(10, 60), (64, 80))
     soft[10, 10:60] = np.arange(50) * 5 + 1
     folder = save(tmp_path, {"a.png": soft})
-    with refused(file=folder / "a.png", field="kind"):
+    with refused(folder / "a.png", "kind"):
         open_masks(folder)
     mask = union(open_masks(folder, kind="binary"), frame(0, name="a", shape=(64, 80)))
     assert mask.sum() == 40 * 50
@@ -149,11 +149,11 @@ def test_colours_are_no_numbers(tmp_path):
     colours = np.zeros((H, W, 3), np.uint8)
     colours[1, 1] = (128, 0, 0)
     folder = save(tmp_path, {"a.png": colours})
-    with refused(file=folder / "a.png", field="kind"):
+    with refused(folder / "a.png", "kind"):
         open_masks(folder)
     assert union(open_masks(folder, kind="binary"), frame(0, name="a")).sum() == 1
     save(folder, {"a.png": np.full((H, W, 4), 9, np.uint8)})
-    with refused(file=folder / "a.png", field="mode", value="RGBA"):
+    with refused(folder / "a.png", "is partly transparent"):
         open_masks(folder)
 
 
@@ -170,7 +170,7 @@ def test_absent_ids_are_refused_and_the_others_listed(tmp_path):
     folder = save(tmp_path, {"0.png": block(2), "1.png": block(5)})
     masks = open_masks(folder)
     assert union(masks, frame(0, name="0"), 5) is None  # in another frame
-    with refused(file=folder, field="objects", remedy="the ids in these masks are 2, 5"):
+    with refused(folder, "the ids in these masks are 2, 5"):
         masks.unions(frame(0, name="0"), [frozenset({2, 3}), frozenset({1})])
 
 
@@ -179,7 +179,7 @@ def test_looking_for_an_id_stops_where_it_is_found(tmp_path):
     (folder / "39.png").write_bytes(b"broken")
     masks = open_masks(folder)
     assert union(masks, frame(0), 1) is not None
-    with refused(file=folder / "39.png"):
+    with refused(folder / "39.png"):
         masks.ids()
 
 
@@ -251,7 +251,7 @@ def test_two_interpretations_are_explained_and_never_guessed(
     tmp_path, numbers, at, interpretations
 ):
     masks = open_masks(numbered(tmp_path, numbers))
-    with refused(file=tmp_path, field="match", value="auto") as caught:
+    with refused(tmp_path, "match") as caught:
         masks.unions(at, [None])
     assert all(mask in str(caught.value) for mask in interpretations)
 
@@ -270,9 +270,9 @@ def test_names_without_numbers_can_be_taken_in_their_order(tmp_path):
     masks = open_masks(folder, match="index")
     assert union(masks, frame(0), 2) is not None
     assert union(masks, frame(1), 1) is not None
-    with refused(file=folder, field="name", value="a"):
+    with refused(folder, "name", "a"):
         open_masks(folder).unions(frame(0), [None])
-    with refused(file=folder, field="match"):
+    with refused(folder, "match"):
         open_masks(folder).unions(frame(0, name="f1"), [None])
 
 
@@ -286,30 +286,30 @@ def test_of_several_numbers_in_a_name_the_changing_one_counts(tmp_path):
     masks = open_masks(numbered(tmp_path / "a", range(3), "cam2_{:03d}_v1.png"))
     assert read_numbers(masks, map(frame, range(3))) == [0, 1, 2]
     folder = save(tmp_path / "b", {"0_1.png": block(1), "1_2.png": block(1)})
-    with refused(file=folder, field="name", value="0_1"):
+    with refused(folder, "0_1"):
         open_masks(folder).unions(frame(0), [None])
     folder = save(tmp_path / "c", {"0.png": block(1), "v1_2.png": block(1)})
-    with refused(file=folder, field="name", value="v1_2"):
+    with refused(folder, "name", "v1_2"):
         open_masks(folder).unions(frame(0), [None])
     folder = save(tmp_path / "d", {"1.png": block(1), "01.png": block(1)})
-    with refused(file=folder, field="name", remedy="keep one for each frame"):
+    with refused(folder, "keep one for each frame"):
         open_masks(folder).unions(frame(0), [None])
 
 
 def test_stems_need_names_on_both_sides(tmp_path):
     masks = open_masks(numbered(tmp_path, range(2)), match="stem")
-    with refused(file=tmp_path, field="match", value="stem"):
+    with refused(tmp_path, "match"):
         masks.unions(frame(0), [None])
     np.save(tmp_path / "m.npy", np.ones((2, H, W), dtype=bool))
-    with refused(file=tmp_path / "m.npy", field="match", value="stem"):
+    with refused(tmp_path / "m.npy", "match"):
         open_masks(tmp_path / "m.npy", match="stem")
-    with refused(field="match", value="steam"):
+    with refused("match", "steam"):
         open_masks(tmp_path, match="steam")
 
 
 def test_the_same_stem_twice_is_refused(tmp_path):
     save(tmp_path, {"a.png": block(1), "a.bmp": block(1)})
-    with refused(file=tmp_path, field="name", value="a"):
+    with refused(tmp_path, "a"):
         open_masks(tmp_path)
 
 
@@ -325,9 +325,8 @@ def test_masks_of_other_frames_are_refused_with_examples(tmp_path, form, names, 
     masks = masks if names[0] else open_masks(tmp_path, match="source")
     for index, name in enumerate(names):
         assert union(masks, frame(index, name=name)) is None
-    with refused(file=tmp_path, field="match") as caught:
+    with refused(tmp_path, "match", examples):
         masks.check_matched()
-    assert examples in str(caught.value)
 
 
 def test_masks_that_belong_to_some_frame_pass_the_check(tmp_path):
@@ -356,35 +355,35 @@ def test_youtube_vos_is_found_from_its_root(tmp_path):
 def test_of_several_videos_one_must_be_given(tmp_path):
     numbered(tmp_path / "Annotations" / "v1", [0])
     numbered(tmp_path / "Annotations" / "v2", [0])
-    with refused(file=tmp_path / "Annotations", remedy="give the one for this video"):
+    with refused(tmp_path / "Annotations", "give the one for this video"):
         open_masks(tmp_path)
-    with refused(file=tmp_path / "Annotations" / "v1", field="kind", value="youtube-vos"):
+    with refused(tmp_path / "Annotations" / "v1", "no meta.json above it lists this video"):
         open_masks(tmp_path / "Annotations" / "v1", kind="youtube-vos")
 
 
 def test_what_is_not_there_or_empty_is_named(tmp_path):
-    with refused(file=tmp_path / "none"):
+    with refused(tmp_path / "none"):
         open_masks(tmp_path / "none")
-    with refused(file=tmp_path):
+    with refused(tmp_path):
         open_masks(tmp_path)
     (tmp_path / "notes.txt").write_text("hello")
-    with refused(file=tmp_path):
+    with refused(tmp_path):
         open_masks(tmp_path)
     (tmp_path / "a.mp4").write_bytes(b"")
-    with refused(file=tmp_path / "a.mp4"):
+    with refused(tmp_path / "a.mp4"):
         open_masks(tmp_path / "a.mp4")
     save(tmp_path, {"a.png": block(1)})
-    with refused(file=tmp_path / "a.png", remedy="give the folder with all masks"):
+    with refused(tmp_path / "a.png", "give the folder with all masks"):
         open_masks(tmp_path / "a.png")
 
 
 def test_the_kind_must_exist_and_fit(tmp_path):
-    with refused(field="kind of masks", value="indxed"):
+    with refused("kind of masks", "indxed"):
         open_masks(tmp_path, kind="indxed")
-    with refused(file=tmp_path, field="kind", value="coco"):
+    with refused(tmp_path, "kind", "coco"):
         open_masks(tmp_path, kind="coco")
     np.save(tmp_path / "m.npy", np.ones((1, H, W), dtype=bool))
-    with refused(file=tmp_path / "m.npy", field="kind", value="youtube-vos"):
+    with refused(tmp_path / "m.npy", "kind", "youtube-vos"):
         open_masks(tmp_path / "m.npy", kind="youtube-vos")
 
 
@@ -395,7 +394,7 @@ def test_a_damaged_picture_is_named(tmp_path, content):
     whole = (folder / "b.png").read_bytes()
     (folder / "b.png").write_bytes(whole[: len(whole) // 2] if content is None else content)
     masks = open_masks(folder)
-    with refused(file=folder / "b.png"):
+    with refused(folder / "b.png"):
         masks.unions(frame(1, name="b"), [None])
 
 
@@ -438,7 +437,7 @@ def test_a_label_stack_is_read_as_indexed(tmp_path):
     assert union(masks, frame(0, 0)).sum() == 6
     assert union(masks, frame(10, 10)) is None
     assert union(masks, frame(20, 20), 3).sum() == 6
-    with refused(file=tmp_path / "m.npz", field="match"):
+    with refused(tmp_path / "m.npz", "match"):
         masks.unions(frame(2, 20), [None])
 
 
@@ -474,28 +473,31 @@ def test_rows_of_one_frame_are_its_objects(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("content", "error"),
+    ("content", "facts"),
     [
-        ({"masks": np.zeros((1, H, W))}, {"field": "masks", "value": np.float64}),
-        ({"masks": np.zeros((1, 2, H, W), np.uint8)}, {"field": "masks", "value": np.uint8}),
-        ({"masks": np.zeros((H, W), bool)}, {"field": "masks", "value": (H, W)}),
-        ({"masks": np.zeros((0, H, W), bool)}, {"field": "masks", "value": (0, H, W)}),
-        ({"a": np.zeros((1, 2, 3)), "b": np.zeros((1, 2, 3))}, {"field": "masks"}),
-        ({"masks": np.ones((2, H, W), bool), "frames": [0]}, {"field": "frames"}),
-        ({"masks": np.ones((2, H, W), bool), "frames": [0.0, 1.0]}, {"field": "frames"}),
-        ({"masks": np.ones((2, H, W), bool), "frames": [-1, 0]}, {"field": "frames", "value": -1}),
-        ({"masks": np.ones((2, H, W), bool), "frames": [3, 3]}, {"field": "frames"}),
-        ({"masks": np.ones((2, H, W), np.uint8), "frames": [3, 3]}, {"field": "frames"}),
-        ({"masks": np.ones((3, H, W), bool), "ids": [1, 2]}, {"field": "ids"}),
-        ({"masks": np.ones((3, 2, H, W), bool), "ids": [1]}, {"field": "ids"}),
-        ({"masks": np.ones((1, H, W), bool), "ids": ["a"]}, {"field": "ids"}),
-        ({"masks": np.array([[[{}]]], dtype=object)}, {}),
-        ({"masks": np.asfortranarray(np.ones((2, H, W), bool))}, {"field": "masks"}),
+        ({"masks": np.zeros((1, H, W))}, ("masks",)),
+        ({"masks": np.zeros((1, 2, H, W), np.uint8)}, ("masks",)),
+        ({"masks": np.zeros((H, W), bool)}, ("masks", (H, W))),
+        ({"masks": np.zeros((0, H, W), bool)}, ("masks", (0, H, W))),
+        ({"a": np.zeros((1, 2, 3)), "b": np.zeros((1, 2, 3))}, ("masks",)),
+        ({"masks": np.ones((2, H, W), bool), "frames": [0]}, ("frames",)),
+        ({"masks": np.ones((2, H, W), bool), "frames": [0.0, 1.0]}, ("frames",)),
+        ({"masks": np.ones((2, H, W), bool), "frames": [-1, 0]}, ("frames", -1)),
+        (
+            {"masks": np.ones((2, H, W), bool), "frames": [3, 3]},
+            ("rows 0 and 1 are the same object in the same",),
+        ),
+        ({"masks": np.ones((2, H, W), np.uint8), "frames": [3, 3]}, ("frames",)),
+        ({"masks": np.ones((3, H, W), bool), "ids": [1, 2]}, ("ids",)),
+        ({"masks": np.ones((3, 2, H, W), bool), "ids": [1]}, ("ids",)),
+        ({"masks": np.ones((1, H, W), bool), "ids": ["a"]}, ("ids",)),
+        ({"masks": np.array([[[{}]]], dtype=object)}, ("masks holds pickled objects",)),
+        ({"masks": np.asfortranarray(np.ones((2, H, W), bool))}, ("masks",)),
     ],
 )
-def test_a_stack_of_another_form_is_refused(tmp_path, content, error):
+def test_a_stack_of_another_form_is_refused(tmp_path, content, facts):
     np.savez(tmp_path / "m.npz", **content)
-    with refused(file=tmp_path / "m.npz", **error):
+    with refused(tmp_path / "m.npz", *facts):
         open_masks(tmp_path / "m.npz")
 
 
@@ -505,17 +507,17 @@ def test_a_stack_with_damaged_columns_or_a_password_is_named(tmp_path):
     data = bytearray(path.read_bytes())
     data[data.index(numbers[10_000:].tobytes())] ^= 1  # far behind the header
     path.write_bytes(data)
-    with refused(file=path, field="frames"):
+    with refused(path, "frames"):
         open_masks(path)
     names = np.array(["a", "b"])
     np.savez(path, masks=np.ones((2, 4, 4), bool), names=(names.view(np.uint32) + 2**31).view("U1"))
-    with refused(file=path, field="names", remedy="the file is damaged"):
+    with refused(path, "names", "the file is damaged"):
         open_masks(path)
     np.savez(path, masks=np.ones((2, 4, 4), bool))
     data = bytearray(path.read_bytes())
     data[data.index(b"PK\x01\x02") + 8] |= 1
     path.write_bytes(data)
-    with refused(file=path, field="masks", remedy="save it without a password"):
+    with refused(path, "masks", "save it without a password"):
         open_masks(path)
 
 
@@ -523,14 +525,14 @@ def test_a_damaged_stack_is_named(tmp_path):
     path = tmp_path / "m.npy"
     np.save(path, np.ones((5, H, W), dtype=bool))
     path.write_bytes(path.read_bytes()[:-1])
-    with refused(file=path, field="masks"):
+    with refused(path):
         open_masks(path)
     path.write_bytes(b"not numpy")
-    with refused(file=path):
+    with refused(path):
         open_masks(path)
     path = tmp_path / "m.npz"
     path.write_bytes(b"PK not a zip")
-    with refused(file=path):
+    with refused(path):
         open_masks(path)
     noise = np.random.default_rng(0).integers(0, 2, (9, 90, 90)).astype(bool)
     np.savez_compressed(path, masks=noise)
@@ -538,7 +540,7 @@ def test_a_damaged_stack_is_named(tmp_path):
     content[len(content) // 2 : len(content) // 2 + 400] = bytes(400)
     path.write_bytes(content)
     masks = open_masks(path)
-    with refused(file=path, field="masks"):
+    with refused(path):
         for index in range(9):
             masks.unions(frame(index, shape=(90, 90)), [None])
 
@@ -646,7 +648,7 @@ def test_youtube_vis_has_one_list_per_object(tmp_path):
     assert union(masks, frame(0, name="00000")) is None
     assert np.array_equal(union(masks, frame(1, name="00005")), block(1) > 0)
     content["videos"].append(content["videos"][0])
-    with refused(file=tmp_path / "m.json", field="videos"):
+    with refused(tmp_path / "m.json", "videos"):
         open_masks(document(tmp_path / "m.json", content))
 
 
@@ -674,57 +676,61 @@ def test_masks_drawn_for_another_size_are_resized(tmp_path):
 def test_a_damaged_run_length_mask_is_named(tmp_path, segmentation):
     rows = [{"frame": 0, "id": 1, "segmentation": segmentation}]
     masks = open_masks(document(tmp_path / "m.json", rows))
-    with refused(file=tmp_path / "m.json", field="counts") as caught:
+    with refused(tmp_path / "m.json", "mask 1"):
         masks.unions(frame(0), [None])
-    assert "mask 1" in str(caught.value)
 
 
 @pytest.mark.parametrize(
-    ("row", "error"),
+    ("row", "facts"),
     [
         (
             {"frame": 0, "id": 1, "segmentation": {"size": [0, 4], "counts": ""}},
-            {"field": "size", "value": [0, 4]},
+            ("size", [0, 4]),
         ),
-        ({"frame": 0, "id": 1, "segmentation": [[1, 2, 3, 4]]}, {"field": "segmentation"}),
-        ({"frame": 0, "id": 1, "segmentation": [[1, 2, 3, 4, 5, 1e9]]}, {"field": "segmentation"}),
-        ({"frame": 0, "id": 1, "segmentation": "abc"}, {"field": "segmentation", "value": "abc"}),
-        ({"frame": 0, "id": 1}, {"field": "bbox"}),
-        ({"frame": 0, "id": 1, "bbox": [1, 1, -2, 2]}, {"field": "box", "value": -2}),
-        ({"frame": -1, "id": 1, "bbox": [1, 1, 2, 2]}, {}),
-        ({"frame": 0, "id": "cup", "bbox": [1, 1, 2, 2]}, {"field": "id", "value": "cup"}),
-        (3, {}),
+        (
+            {"frame": 0, "id": 1, "segmentation": [[1, 2, 3, 4]]},
+            ("mask 1: a polygon is a list of at least three",),
+        ),
+        (
+            {"frame": 0, "id": 1, "segmentation": [[1, 2, 3, 4, 5, 1e9]]},
+            ("mask 1: a polygon is a list of at least three",),
+        ),
+        ({"frame": 0, "id": 1, "segmentation": "abc"}, ("segmentation", "abc")),
+        ({"frame": 0, "id": 1}, ("bbox",)),
+        ({"frame": 0, "id": 1, "bbox": [1, 1, -2, 2]}, ("box", -2)),
+        ({"frame": -1, "id": 1, "bbox": [1, 1, 2, 2]}, ("mask 1: frame -1 is not a whole number",)),
+        ({"frame": 0, "id": "cup", "bbox": [1, 1, 2, 2]}, ("id", "cup")),
+        (3, ("mask 1: must be an object with the keys frame",)),
     ],
 )
-def test_a_broken_annotation_is_named(tmp_path, row, error):
+def test_a_broken_annotation_is_named(tmp_path, row, facts):
     path = document(tmp_path / "m.json", [row])
-    with refused(file=path, **error) as caught:
+    with refused(path, *facts, "mask 1"):
         open_masks(path)
-    assert "mask 1" in str(caught.value)
 
 
 @pytest.mark.parametrize(
-    ("change", "error"),
+    ("change", "facts"),
     [
-        ({"images": []}, {"field": "images"}),
-        ({"images": [{"id": 1}, {"id": 1}]}, {"field": "id", "value": 1}),
-        ({"images": [{"id": 1}]}, {"field": "image_id", "value": 7}),
+        ({"images": []}, ("images",)),
+        ({"images": [{"id": 1}, {"id": 1}]}, ("id", 1)),
+        ({"images": [{"id": 1}]}, ("image_id", 7)),
         (
             {"images": [{"id": 7, "height": 9, "width": 9}, {"id": 3}]},
-            {"field": "size", "value": (H, W)},
+            ("annotation 1: its mask is 8×6, its image 9×9",),
         ),
         (
             {"images": [{"id": 7, "video_id": 1}, {"id": 3, "video_id": 2}]},
-            {"field": "video_id", "value": None},
+            ("holds images of 2 videos",),
         ),
-        ({"images": [{"id": 7, "video_id": [1]}]}, {"field": "video_id", "value": [1]}),
-        ({"annotations": [{"image_id": 7}]}, {"field": "track_id"}),
-        ({"annotations": None}, {"field": "annotations"}),
+        ({"images": [{"id": 7, "video_id": [1]}]}, ("video_id", [1])),
+        ({"annotations": [{"image_id": 7}]}, ("track_id",)),
+        ({"annotations": None}, ("annotations",)),
     ],
 )
-def test_a_broken_coco_file_is_named(tmp_path, change, error):
+def test_a_broken_coco_file_is_named(tmp_path, change, facts):
     path = document(tmp_path / "m.json", coco_document(**change))
-    with refused(file=path, **error):
+    with refused(path, *facts):
         open_masks(path)
 
 
@@ -741,7 +747,7 @@ def test_a_broken_coco_file_is_named(tmp_path, change, error):
 )
 def test_json_of_another_kind_is_refused(tmp_path, text):
     (tmp_path / "m.json").write_text(text)
-    with refused(file=tmp_path / "m.json"):
+    with refused(tmp_path / "m.json"):
         open_masks(tmp_path / "m.json")
 
 
@@ -823,9 +829,8 @@ def test_boxes_beyond_a_tenth_outside_are_those_of_another_size(tmp_path, name, 
     (tmp_path / name).parent.mkdir(exist_ok=True)
     path = table(tmp_path / name, *lines)
     masks = open_masks(path.parent if "/" in name else path)
-    with refused(field="boxes") as caught:
+    with refused("boxes", "8 × 6 pixels"):
         union(masks, frame(0))
-    assert "8 × 6 pixels" in str(caught.value)
 
 
 @pytest.mark.parametrize("box", ["2,2,0,3", "2.6,2,0.3,3"])
@@ -835,29 +840,29 @@ def test_a_box_without_pixels_in_the_frame_is_unobserved(tmp_path, box):
 
 
 @pytest.mark.parametrize(
-    ("lines", "line", "field", "value"),
+    ("lines", "fact"),
     [
-        (["1,1,0,0,-1,2"], 1, "box", -1),
-        (["frame,id,x1,y1,x2,y2", "0,1,5,0,2,2"], 2, "box", -3),
-        (["1,1,nan,0,1,2"], 1, "x", "nan"),
-        (["1,1,0,0,1,inf"], 1, "h", "inf"),
-        (["1,1,0,0,1e300,1"], 1, "box", 1e300),
-        (["1,1,0,0,1,x"], 1, "h", "x"),
-        (["1,1,0,0"], 1, None, None),
-        (["0,1,0,0,1,1"], 1, "frame", 0),
-        (["frame,id,x,y,w,h", "-2,1,0,0,1,1"], 2, "frame", -2),
-        (["1.5,1,0,0,1,1"], 1, "frame", "1.5"),
-        (["frame,id,x,y,w", "0,1,0,0,1"], 1, "h", None),
-        (["frame,id,left,top", "0,1,0,0"], 1, "w", None),
-        (["frame,id,x,y,w,h,h", "0,1,0,0,1,1,1"], 1, None, None),
-        (["frame,id,x,y,w,h"], None, "frame", None),
-        (["hello world"], 1, "frame", None),
-        ([""], None, None, None),
+        (["1,1,0,0,-1,2"], "line 1: box [0.0, 0.0, -1.0"),
+        (["frame,id,x1,y1,x2,y2", "0,1,5,0,2,2"], "line 2: box [5.0, 0.0, -3.0"),
+        (["1,1,nan,0,1,2"], "nan"),
+        (["1,1,0,0,1,inf"], "inf"),
+        (["1,1,0,0,1e300,1"], 1e300),
+        (["1,1,0,0,1,x"], "x"),
+        (["1,1,0,0"], "line 1"),
+        (["0,1,0,0,1,1"], "frame 0"),
+        (["frame,id,x,y,w,h", "-2,1,0,0,1,1"], "frame -2"),
+        (["1.5,1,0,0,1,1"], "1.5"),
+        (["frame,id,x,y,w", "0,1,0,0,1"], "line 1"),
+        (["frame,id,left,top", "0,1,0,0"], "line 1"),
+        (["frame,id,x,y,w,h,h", "0,1,0,0,1,1,1"], "line 1"),
+        (["frame,id,x,y,w,h"], "contains no boxes"),
+        (["hello world"], "line 1"),
+        ([""], "is empty"),
     ],
 )
-def test_a_broken_table_is_named_by_its_line(tmp_path, lines, line, field, value):
+def test_a_broken_table_is_named_by_its_line(tmp_path, lines, fact):
     path = table(tmp_path / "m.csv", *lines)
-    with refused(file=path, line=line, field=field, value=value):
+    with refused(path, fact):
         open_masks(path)
 
 
@@ -933,21 +938,21 @@ def test_the_palette_is_that_of_davis():
 
 
 @pytest.mark.parametrize(
-    ("rows", "field", "value"),
+    ("rows", "fact"),
     [
-        ([], "frames", None),
-        ([(0, {})], "frames", None),
-        ([(0, {1: np.ones((H, W), bool)}), (0, {})], "frame", 0),
-        ([(0, {1: np.ones((H, W), bool)}), ("a", {})], "frame", "a"),
-        ([(-1, {1: np.ones((H, W), bool)})], "frame", -1),
-        ([(0, {1: np.ones((H, W), bool), 2: np.ones((W, H), bool)})], "mask", None),
-        ([(0, {1: np.ones((H, W), np.uint8)})], "mask", None),
-        ([("../x", {1: np.ones((H, W), bool)})], "frame", "../x"),
-        ([(0, {255: np.ones((H, W), bool)})], "object", 255),
+        ([], "there is no mask to write: no frame"),
+        ([(0, {})], "there is no mask to write: no frame"),
+        ([(0, {1: np.ones((H, W), bool)}), (0, {})], "frames are given twice"),
+        ([(0, {1: np.ones((H, W), bool)}), ("a", {})], "frames are given twice"),
+        ([(-1, {1: np.ones((H, W), bool)})], "frame -1"),
+        ([(0, {1: np.ones((H, W), bool), 2: np.ones((W, H), bool)})], "mask"),
+        ([(0, {1: np.ones((H, W), np.uint8)})], "mask"),
+        ([("../x", {1: np.ones((H, W), bool)})], "../x"),
+        ([(0, {255: np.ones((H, W), bool)})], 255),
     ],
 )
-def test_what_cannot_be_written_leaves_nothing(tmp_path, rows, field, value):
-    with refused(field=field, value=value):
+def test_what_cannot_be_written_leaves_nothing(tmp_path, rows, fact):
+    with refused(fact):
         write_masks(tmp_path / "m", rows)
     assert list(tmp_path.iterdir()) == []
 
@@ -965,14 +970,14 @@ def test_a_failing_generator_leaves_nothing(tmp_path):
 
 def test_a_folder_with_something_in_it_is_not_overwritten(tmp_path):
     save(tmp_path / "m", {"a.png": block(1)})
-    with refused(file=tmp_path / "m"):
+    with refused(tmp_path / "m"):
         write_masks(tmp_path / "m", scene())
     (tmp_path / "empty").mkdir()
     write_masks(tmp_path / "empty", scene())
     assert len(list((tmp_path / "empty").iterdir())) == 3
-    with refused(file=tmp_path / "m.mp4"):
+    with refused(tmp_path / "m.mp4"):
         write_masks(tmp_path / "m.mp4", scene())
-    with refused(field="kind of written masks", value="boxes"):
+    with refused("kind of written masks", "boxes"):
         write_masks(tmp_path / "x", scene(), kind="boxes")
 
 
@@ -1000,14 +1005,14 @@ def test_vost_masks_belong_to_their_frames_by_name(footage):
     with Image.open(folder / "frame00012.png") as picture:
         expected = np.asarray(picture) == 1
     assert np.array_equal(union(masks, at, 1), expected)
-    with refused(file=folder, field="objects", remedy="the ids in these masks are 1"):
+    with refused(folder, "the ids in these masks are 1"):
         masks.unions(at, [frozenset({2})])
 
 
 def test_vost_masks_for_a_video_file_need_a_word(footage):
     """Named in steps of 12: 85 positions, or every twelfth frame of the source?"""
     folder = footage / "Annotations" / "3161_peel_banana"
-    with refused(file=folder, field="match"):
+    with refused(folder, "match"):
         open_masks(folder).unions(frame(1, shape=(360, 640)), [None])
     masks = open_masks(folder, match="index")
     assert union(masks, frame(84, shape=(360, 640))) is not None

@@ -39,9 +39,8 @@ def photograph(channels: int | None = 3) -> np.ndarray:
 @pytest.mark.parametrize("kind", [None, "binary"])
 def test_a_photograph_is_no_mask(tmp_path, name, channels, kind):
     Image.fromarray(photograph(channels)).save(tmp_path / name)
-    with refused(file=tmp_path / name) as caught:
+    with refused(tmp_path / name, A_PHOTOGRAPH):
         open_masks(tmp_path, kind=kind)
-    assert A_PHOTOGRAPH in str(caught.value)
 
 
 def test_a_photograph_among_masks_is_named_when_it_comes(tmp_path):
@@ -49,22 +48,21 @@ def test_a_photograph_among_masks_is_named_when_it_comes(tmp_path):
     Image.fromarray(photograph(None)).save(tmp_path / "00002.png")
     masks = open_masks(tmp_path, kind="indexed")
     assert read_numbers(masks, [frame(0), frame(1)]) == [0, 1]
-    with refused(file=tmp_path / "00002.png"):
+    with refused(tmp_path / "00002.png"):
         masks.unions(frame(2), [None])
 
 
 def test_a_stack_of_grey_frames_is_no_mask(tmp_path):
     np.save(tmp_path / "m.npy", np.stack([photograph(None)] * 3))
-    with refused(file=tmp_path / "m.npy") as caught:
+    with refused(tmp_path / "m.npy", A_PHOTOGRAPH):
         open_masks(tmp_path / "m.npy")
-    assert A_PHOTOGRAPH in str(caught.value)
 
 
 @pytest.mark.parametrize("values", [(0, 100), (0, 2), (0, 130, 255)])
 def test_a_jpeg_of_more_than_black_and_white_is_refused(tmp_path, values):
     labels = np.repeat(np.array(values, np.uint8), 16)[None].repeat(H, 0)
     Image.fromarray(labels).save(tmp_path / "a.jpg")
-    with refused(file=tmp_path / "a.jpg"):
+    with refused(tmp_path / "a.jpg"):
         open_masks(tmp_path)
 
 
@@ -76,7 +74,7 @@ def test_many_flat_objects_are_no_photograph(tmp_path):
 def test_real_frames_are_photographs_and_real_masks_are_not(footage, tmp_path):
     for sequence in sorted((footage / "Annotations").iterdir()):
         frames = sorted((footage / "JPEGImages" / sequence.name).iterdir())
-        with refused(file=frames[0]):
+        with refused(frames[0]):
             open_masks(frames[0].parent)
         with Image.open(sorted(sequence.iterdir())[3]) as picture:
             labels = np.asarray(picture)
@@ -96,10 +94,8 @@ def test_real_frames_are_photographs_and_real_masks_are_not(footage, tmp_path):
 
 def test_masks_of_another_shape_are_refused_with_both_sizes(tmp_path):
     masks = open_masks(numbered(tmp_path, range(2)))
-    with refused(file=tmp_path, field="size") as caught:
+    with refused(tmp_path, 'mask "00000" is 80×60, but the frame is 80×45', "80×60", "80×45"):
         masks.unions(frame(0, shape=(45, 80)), [None])
-    assert "80×60" in str(caught.value)
-    assert "80×45" in str(caught.value)
 
 
 def test_a_rounded_size_is_the_same_shape(tmp_path):
@@ -195,7 +191,7 @@ def test_masks_from_one_are_never_one_off(tmp_path_factory, masks, frames):
     if frames <= masks:
         assert read_numbers(opened, map(frame, range(frames))) == list(range(1, frames + 1))
     else:
-        with refused(file=folder, field="match"):
+        with refused(folder, "match"):
             read_numbers(opened, map(frame, range(frames)))
 
 
@@ -205,9 +201,9 @@ def test_masks_from_one_are_never_one_off(tmp_path_factory, masks, frames):
 )
 def test_the_remedy_works_word_for_word(tmp_path, match, expected):
     folder = numbered(tmp_path, range(1, 4))
-    with refused(file=folder, field="match") as caught:
+    with refused(folder, "match") as caught:
         read_numbers(open_masks(folder), map(frame, range(4)))
-    assert f"match={match}" in caught.value.remedy or match == "one-based"
+    assert f"match={match}" in str(caught.value) or match == "one-based"
     assert read_numbers(open_masks(folder, match=match), map(frame, range(4))) == expected
 
 
@@ -215,9 +211,8 @@ def test_a_sampled_video_needs_a_word_for_masks_from_one(tmp_path):
     folder = numbered(tmp_path, range(1, 21))
     frames = [frame(i, 5 * i) for i in range(4)]
     for length in (None, 4):  # though there are more masks than frames
-        with refused(file=folder, field="match") as caught:
+        with refused(folder, "match", "match=one-based"):
             read_numbers(open_masks(folder, frames=length), frames)
-        assert "match=one-based" in caught.value.remedy
     assert read_numbers(open_masks(folder, match="one-based"), frames) == [1, 6, 11, 16]
     assert read_numbers(open_masks(folder, match="source"), frames) == [None, 5, 10, 15]
 
@@ -226,7 +221,7 @@ def test_more_masks_than_sampled_frames_are_numbered_as_the_file_is(tmp_path):
     folder = numbered(tmp_path, range(20))
     frames = [frame(i, 5 * i) for i in range(4)]
     assert read_numbers(open_masks(folder, frames=4), frames) == [0, 5, 10, 15]
-    with refused(file=folder, field="match"):
+    with refused(folder, "match"):
         read_numbers(open_masks(folder), frames)
 
 
@@ -262,12 +257,12 @@ def test_many_numbers_and_255_in_one_picture_may_be_a_soft_edge(tmp_path, count)
     if count == 32:
         assert open_masks(tmp_path).ids() == tuple(range(1, count))  # 255 is void
     else:
-        with refused(file=tmp_path / "00000.png", field="kind"):
+        with refused(tmp_path / "00000.png", "kind"):
             open_masks(tmp_path).ids()
 
 
 def test_masks_of_which_some_have_no_number_cannot_be_counted(tmp_path):
     folder = numbered(tmp_path, [0, 1])
     (folder / "00001.png").rename(folder / "last.png")
-    with refused(file=folder, field="name", value="last"):
+    with refused(folder, "name", "last"):
         read_numbers(open_masks(folder, match="index"), [frame(0)])

@@ -88,24 +88,24 @@ def test_a_dictionary_may_change_after_it_was_given_and_its_content_is_its_key()
 
 
 @pytest.mark.parametrize(
-    ("segments", "kind", "field", "value"),
+    ("segments", "kind", "fact"),
     [
-        ({}, None, "masks", None),
-        ({0: {}}, None, "masks", None),
-        ({"a": {1: box(0, 0, 1, 1)}}, None, "masks", "a"),
-        ({-1: {1: box(0, 0, 1, 1)}}, None, "masks", -1),
-        ({0: box(0, 0, 1, 1)}, None, "masks", 0),
-        ({0: {"cup": box(0, 0, 1, 1)}}, None, "object", "cup"),
-        ({0: {1: np.ones((2, H, W), bool)}}, None, "mask", (2, H, W)),
-        ({0: {1: np.ones((1, H, W))}}, None, "mask", np.float64),
-        ({0: {1: [["a"]]}}, None, "mask", np.dtype("<U1")),
-        ({0: {1: np.ones((H, W))}}, "logits:x", "kind", "logits:x"),
-        ({0: {1: np.ones((H, W))}}, "logits:nan", "kind", "logits:nan"),
-        ({0: {1: np.ones((H, W))}}, "stack:1", "kind of masks", "stack:1"),
+        ({}, None, "masks"),
+        ({0: {}}, None, "masks"),
+        ({"a": {1: box(0, 0, 1, 1)}}, None, "a"),
+        ({-1: {1: box(0, 0, 1, 1)}}, None, "masks: -1: a dictionary of masks is {frame"),
+        ({0: box(0, 0, 1, 1)}, None, "counted from 0"),
+        ({0: {"cup": box(0, 0, 1, 1)}}, None, "cup"),
+        ({0: {1: np.ones((2, H, W), bool)}}, None, (2, H, W)),
+        ({0: {1: np.ones((1, H, W))}}, None, "mask"),
+        ({0: {1: [["a"]]}}, None, np.dtype("<U1")),
+        ({0: {1: np.ones((H, W))}}, "logits:x", "logits:x"),
+        ({0: {1: np.ones((H, W))}}, "logits:nan", "logits:nan"),
+        ({0: {1: np.ones((H, W))}}, "stack:1", "stack:1"),
     ],
 )
-def test_what_is_wrong_with_a_dictionary_is_named(segments, kind, field, value) -> None:
-    with refused(field=field, value=value) as caught:
+def test_what_is_wrong_with_a_dictionary_is_named(segments, kind, fact) -> None:
+    with refused(fact) as caught:
         open_masks(segments, kind=kind)
     assert len(str(caught.value)) < 600
 
@@ -120,9 +120,8 @@ def test_an_npz_holds_an_array_for_each_mask(tmp_path, save, mark) -> None:
     check(open_masks(tmp_path / "masks.npz"))
     save(tmp_path / "soft.npz", **{n: np.where(m, 0.9, 0.1) for n, m in arrays.items()})
     check(open_masks(tmp_path / "soft.npz", kind="logits:0.5"))
-    with refused(file=tmp_path / "soft.npz", field="mask", value=np.float64) as caught:
+    with refused(tmp_path / "soft.npz", "mask", f"0{mark}1"):
         open_masks(tmp_path / "soft.npz")
-    assert f"0{mark}1" in str(caught.value)
 
 
 def test_a_damaged_mask_of_an_archive_is_refused_when_its_frame_comes(tmp_path) -> None:
@@ -132,7 +131,7 @@ def test_a_damaged_mask_of_an_archive_is_refused_when_its_frame_comes(tmp_path) 
     content[len(content) // 2] ^= 1
     path.write_bytes(content)
     masks = open_masks(path)
-    with refused(file=path, field="0_1"):
+    with refused(path, "0_1"):
         masks.unions(frame(0, shape=(300, 400)), [None])
 
 
@@ -163,9 +162,8 @@ def test_pickles_are_not_opened_and_the_remedy_is_how_to_save(tmp_path) -> None:
     (tmp_path / "a.pkl").write_bytes(pickle.dumps(SEGMENTS))
     (tmp_path / "a.pt").write_bytes(b"x")
     for name in ("a.npz", "a.pkl", "a.pt"):
-        with refused(file=tmp_path / name) as caught:
+        with refused(tmp_path / name, SAVE) as caught:
             open_masks(tmp_path / name)
-        assert SAVE in str(caught.value)
         assert len(str(caught.value)) < 600
 
 
@@ -180,9 +178,9 @@ def test_logits_in_a_stack_need_a_threshold(tmp_path) -> None:
     np.savez(tmp_path / "m.npz", masks=soft[:, None], ids=[7])
     masks = open_masks(tmp_path / "m.npz", kind="logits")
     assert np.array_equal(union(masks, frame(0), 7), box(2, 1, 3, 2))
-    with refused(file=tmp_path / "m.npy", field="masks", value=np.float16):
+    with refused(tmp_path / "m.npy", "masks"):
         open_masks(tmp_path / "m.npy")
-    with refused(file=tmp_path, field="kind", value="logits"):
+    with refused(tmp_path, "kind", "logits"):
         open_masks(tmp_path, kind="logits")
 
 
@@ -227,19 +225,18 @@ def test_the_detections_of_a_json_sink(tmp_path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("row", "field", "value"),
+    ("row", "fact"),
     [
-        ({"x_min": 1, "y_min": 1, "x_max": 3, "y_max": 3}, "frame", None),
-        (detection(0.5, 1, 2, 1), "frame", "0.5"),
-        (detection(0, "x", 2, 1), "id", "x"),
-        (detection(0, 1, 2, 1, x_max=None), "x2", ""),
+        ({"x_min": 1, "y_min": 1, "x_max": 3, "y_max": 3}, "frame"),
+        (detection(0.5, 1, 2, 1), "0.5"),
+        (detection(0, "x", 2, 1), "x"),
+        (detection(0, 1, 2, 1, x_max=None), "x2"),
     ],
 )
-def test_a_detection_that_cannot_be_read_is_named(tmp_path, row, field, value) -> None:
+def test_a_detection_that_cannot_be_read_is_named(tmp_path, row, fact) -> None:
     (tmp_path / "detections.json").write_text(json.dumps([row]))
-    with refused(file=tmp_path / "detections.json", field=field, value=value) as caught:
+    with refused(tmp_path / "detections.json", fact, "detection 1") as caught:
         open_masks(tmp_path / "detections.json")
-    assert "detection 1" in str(caught.value)
     assert len(str(caught.value)) < 600
 
 
@@ -254,10 +251,10 @@ def test_commas_part_objects_and_plus_joins_their_pieces() -> None:
     assert object_groups([1, 2]) == object_groups((np.int64(1), 2)) == [[1, 2]]
     assert object_groups([[1], [2, 3]]) == object_groups("1,2+3") == [[1], [2, 3]]
     for wrong in ("", "1,", "1++2", "one", "1.5", [], [[]], [True], [1, []], None, {1: 2}.values):
-        with refused(field="objects", value=wrong, remedy=None):
+        with refused("objects"):
             object_groups(wrong)
     for twice in ("1,1", "1+2,2", [[1], [1]]):
-        with refused(field="objects", value=twice, remedy="each id belongs to one object"):
+        with refused("objects", twice, "each id belongs to one object"):
             object_groups(twice)
 
 
@@ -341,7 +338,7 @@ def test_a_dictionary_finds_what_its_files_find(scene, tmp_path) -> None:
     soft = logits(segments)
     observed = Job(video=video, where=where_is(masks=soft, kind="logits"), objects="1,2").observe()
     assert list(observed.objects) == ["scene-1", "scene-2"]
-    with refused(file="video_segments", field="objects"):
+    with refused("video_segments", "scene-1, scene-2"):
         find(video, words, masks=segments, encoder=encoder)
 
 

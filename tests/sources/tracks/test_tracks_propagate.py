@@ -100,7 +100,7 @@ def test_an_object_that_the_tracker_is_not_sure_of_is_not_seen(folder) -> None:
     enough = next(iter(track(folder, Prompt(0, 1, box=box(1, 0)), Colour(), presence=0.901)))
     assert enough.objects[1].presence == 0.901
     assert enough.objects[1].mask.any()  # as sure as is asked for
-    with refused(field="presence", value=2):
+    with refused("presence", 2):
         track(folder, Prompt(0, 1, box=box(1, 0)), Colour(), presence=2)
 
 
@@ -144,7 +144,7 @@ def test_progress_says_which_frames_are_doubtful(folder, tmp_path) -> None:
 
 def test_prompts_are_refused_before_a_step(folder) -> None:
     tracker = Colour()
-    with refused(file=folder, field="frame", value=99):
+    with refused(folder, "frame", 99):
         track(folder, Prompt(99, 1, box=(1, 1, 5, 5)), tracker)
     assert tracker.steps == 0
 
@@ -391,25 +391,25 @@ def test_what_others_have_written_is_not_replaced(folder, tmp_path) -> None:
     for name, content in (("pictures", "00000.png"), ("texts", "diary.txt")):
         (tmp_path / name).mkdir()
         (tmp_path / name / content).write_bytes(b"mine")
-        with refused(file=tmp_path / name):
+        with refused(tmp_path / name):
             write_track(tmp_path / name, request)
     (tmp_path / "pictures" / "track.json").write_text('{"tracks": []}')  # of another tool
-    with refused(file=tmp_path / "pictures"):
+    with refused(tmp_path / "pictures"):
         write_track(tmp_path / "pictures", request)
     for name in ("mine.json", "mine.npz"):
         (tmp_path / name).write_bytes(b"mine")
-        with refused(file=tmp_path / name):
+        with refused(tmp_path / name):
             write_track(tmp_path / name, request)
         assert (tmp_path / name).read_bytes() == b"mine"
     for path in (tmp_path / "masks.mp4", ".", "..", "/"):
-        with refused(file=path):
+        with refused(path):
             write_track(path, request)
     assert request.tracker.steps == 0
 
 
 def test_nothing_is_written_where_nothing_is_seen(folder, tmp_path) -> None:
     request = request_of(folder, [Prompt(0, 1, box=box(1, 0))], presence=1.0)
-    with refused(file=folder, field="prompts"):
+    with refused(folder, "the object is not seen in any frame"):
         write_track(tmp_path / "masks", request)
     assert not (tmp_path / "masks").exists()
 
@@ -432,10 +432,10 @@ def test_damaged_notes_are_named(folder, tmp_path) -> None:
         ("strange", 1),
     ):
         path.write_text(json.dumps({**document, key: value}))
-        with refused(file=path):
+        with refused(path):
             read_notes(tmp_path / "masks")
     path.write_text(json.dumps(document)[:-3])
-    with refused(file=path):
+    with refused(path):
         read_notes(tmp_path / "masks")
     assert read_notes(tmp_path) is None
 
@@ -452,7 +452,6 @@ def test_notes_of_other_tools_are_none(folder, tmp_path, content) -> None:
 def test_what_the_tracker_refuses_names_the_frame_of_the_file_once(folder) -> None:
     video = open_video(folder, start=3, stride=4)
     click = Prompt(2, 1, points=((58, 38, True),))  # in frame 11
-    with refused(field="box") as caught:
+    with refused("box", "frame 11: object 1") as caught:
         list(track(video, click, Still()))
-    assert "frame 11: object 1" in str(caught.value)
     assert "frame 2" not in str(caught.value)

@@ -67,8 +67,7 @@ def start(
     from dejacue_paper.data import annotation
 
     if marks is None and (rest is not None or times):
-        problem = "--rest and --times are for annotations of another tool"
-        raise InputError(problem, field="from", remedy="also give --from")
+        raise InputError("--rest and --times are for annotations of another tool; also give --from")
     check_output(output, force, history, marks)
     names = None if states is None else [state.strip() for state in states.split(",")]
     blank = _blank(history, annotator, frames, id, names)
@@ -94,7 +93,7 @@ def _blank(
     from dejacue_paper.data import annotation
 
     if (history is None) == (frames is None):
-        raise InputError("give either a history file or --frames FIRST:LAST", field="frames")
+        raise InputError("give either a history file or --frames FIRST:LAST")
     if history is not None:
         observed = dejacue.files.read_history(history)
         with in_file(history):
@@ -102,8 +101,7 @@ def _blank(
             return annotation.template(name, annotation.seen(observed), annotator, states)
     window = _frames(frames or "")
     if not id:
-        problem = "--frames also needs the name of the history"
-        raise InputError(problem, field="id", remedy="give it with --id")
+        raise InputError("--frames also needs the name of the history; give it with --id")
     return annotation.template(id, range(window.start, window.end + 1), annotator, states)
 
 
@@ -112,13 +110,11 @@ def _frames(text: str) -> Window:
 
     match = re.fullmatch(r"([0-9]{1,9}):([0-9]{1,9})", text.strip())
     if not match:
-        problem, remedy = f'"{text}" is not FIRST:LAST', "give two frames, as in --frames 0:299"
-        raise InputError(problem, field="frames", value=text, remedy=remedy)
+        raise InputError(f'"{text}" is not FIRST:LAST; give two frames, as in --frames 0:299')
     with named(f"--frames {text}"):
         window = dejacue.method.Window(int(match[1]), int(match[2]))
         if window.length > MAX_FRAMES:  # before they are counted out
-            problem = f"a pass has at most {MAX_FRAMES} frames"
-            raise InputError(problem, field="frames", value=window.length)
+            raise InputError(f"a pass has at most {MAX_FRAMES} frames")
     return window
 
 
@@ -145,8 +141,7 @@ def _import(
     if labels is None:
         names = ", ".join(reference.history_id for reference in references)
         problem = f'has no marks for "{blank.history}", only for {names}'
-        remedy = "choose one of them with --id"
-        raise InputError(problem, file=marks, field="id", value=blank.history, remedy=remedy)
+        raise InputError(f"{marks}: {problem}; choose one of them with --id")
     with in_file(marks):
         if states is None:
             blank = replace(blank, states=annotation.states_in(labels))
@@ -314,8 +309,7 @@ def _stable(
 
     if renamed or any(pass_.states is None for pass_ in passes.values()):
         problem = "--pre and --post, and passes of pre and post, cannot be combined with passes"
-        remedy = "give those alone"
-        raise InputError(f"{problem} that name their states", field="pre", remedy=remedy)
+        raise InputError(f"{problem} that name their states; give those alone")
     references, rows = [], []
     for path, pass_ in passes.items():
         with in_file(path):
@@ -359,7 +353,7 @@ def _passes(files: list[Path]) -> dict[Path, Pass]:
         history = passes[path].history
         if history in file_of:
             problem = f"{file_of[history]} and {path}: both belong to history {history}"
-            raise InputError(problem, value=history, remedy="give each history once")
+            raise InputError(f"{problem}; give each history once")
         file_of[history] = path
     return passes
 
@@ -371,7 +365,7 @@ def _refuse(misses: list[str], files: int, can_skip: bool) -> None:
     for miss in misses:
         say(miss, stderr=True)
     problem = f"no qualifying event in {len(misses)} of {files} files; nothing was written"
-    raise DejaCueError(problem, remedy="--skip leaves them out" if can_skip else None)
+    raise DejaCueError(f"{problem}; --skip leaves them out" if can_skip else problem)
 
 
 def check_output(output: Path | None, force: bool, *inputs: Path | None) -> None:
@@ -379,7 +373,7 @@ def check_output(output: Path | None, force: bool, *inputs: Path | None) -> None
     o.check_not_read(output, *inputs)
     if output is not None and os.path.exists(output) and not force:
         remedy = "give another name, or --force to replace it"
-        raise InputError("already exists", file=output, remedy=remedy)
+        raise InputError(f"{output}: already exists; {remedy}")
 
 
 def _agreement_table(a: Pass, b: Pass) -> Table:

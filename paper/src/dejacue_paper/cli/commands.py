@@ -27,8 +27,7 @@ def _seeds(text: str) -> tuple[int, ...]:
     try:
         return tuple(int(part) for part in text.split(","))
     except ValueError:
-        problem = f'--seeds "{text}": give whole numbers, as in 3407,3408'
-        raise InputError(problem, field="--seeds", value=text) from None
+        raise InputError(f'--seeds "{text}": give whole numbers, as in 3407,3408') from None
 
 
 def add(app: typer.Typer) -> None:

@@ -70,15 +70,14 @@ def open_folder(
 
     # all that can be refused is refused before the first file is written
     if masks is not None and manifest is None:
-        remedy = "also give --manifest"
-        raise InputError("--masks is for a manifest", field="manifest", remedy=remedy)
+        raise InputError("--masks is for a manifest; also give --manifest")
     dataset = _opened(folder, layout)
     for place in (references, manifest):
         if place is not None:
             check_place(place)
     if references is not None and not dataset.references:
         problem = f"{dataset.layout} has no times of states, so there are no references to write"
-        raise InputError(problem, file=folder, field="references")
+        raise InputError(f"{folder}: {problem}")
     if manifest is not None:
         layouts.manifest_rows(manifest, dataset, masks)
     if vocabularies is not None:
@@ -173,7 +172,7 @@ def evaluate_folder(
     chosen = list(dict.fromkeys(part.strip() for part in readouts.split(",") if part.strip()))
     files = [] if timelines is None else [timelines / f"{name}.json" for name in chosen]
     if output is not None and output.is_dir():
-        raise InputError("is a folder", file=output, remedy="give the name of a file")
+        raise InputError(f"{output}: is a folder; give the name of a file")
     if output is not None:
         check_place(output)
     if timelines is not None:

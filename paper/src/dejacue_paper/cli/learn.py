@@ -58,9 +58,8 @@ def labelled(
         for path, history in zip(histories, read, strict=True):
             if history.id not in true:
                 raise InputError(
-                    f"{references} has no windows for history {history.id}",
-                    file=path,
-                    remedy="label some, or leave the history out",
+                    f"{path}: {references} has no windows for history {history.id}; "
+                    "label some, or leave the history out"
                 )
         return [
             Files(history, vocabulary, _observed(history, true[history.id])) for history in read
@@ -192,5 +191,5 @@ def _readout(model: Path, seed: int | None) -> Readout:
     from dejacue_paper.learn.calibrated import Calibrated
 
     if seed is not None:
-        raise InputError("a fitted model has no seeds", file=model, field="seed", value=seed)
+        raise InputError(f"{model}: a fitted model has no seeds")
     return Calibrated.read(model)

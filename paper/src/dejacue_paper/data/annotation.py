@@ -57,8 +57,7 @@ class Pass:
         if len(self.labels) != self.frames.length:
             raise InputError(
                 f"history {self.history}: {len(self.labels)} labels for the {self.frames.length} "
-                f"frames {self.frames}; give one label per frame",
-                field="labels",
+                f"frames {self.frames}; give one label per frame"
             )
         for label in dict.fromkeys(self.labels):
             _check_label(label, known)
@@ -75,12 +74,11 @@ class Pass:
         """Refuse a pass with a frame that is not labelled."""
         if None in self.labels:
             frame = self.frames.start + self.labels.index(None)
-            problem = (
+            raise InputError(
                 f"frame {frame} is not labelled yet (pass of {self.annotator} over history "
                 f"{self.history}); replace every null with {', '.join(self.known[:-1])} or "
                 f"{self.known[-1]}"
             )
-            raise InputError(problem, field="frame", value=frame)
 
 
 @dataclass(frozen=True)
@@ -176,7 +174,7 @@ def read_pass(path: str | os.PathLike[str], complete: bool = True) -> Pass:
                 _check_label(run.label, known)
         windows = [Window(run.start, run.end) for run in read.runs]
         if not windows:
-            raise InputError("has no runs", field="runs", remedy="a pass labels every frame")
+            raise InputError("has no runs; a pass labels every frame")
         for number, (before, after) in enumerate(pairwise(windows), 1):
             _check_adjacent(number, before, after)
         frames = Window(windows[0].start, windows[-1].end)
@@ -194,21 +192,19 @@ def _with_states(document: Any, kind: type, schema: str) -> tuple[Any, tuple[str
     read: Any = declared(document, kind, schema=f"{schema}{2 if has_states else 1}")
     if has_states != (read.states is not None):
         problem = "has no states" if has_states else f"names states, which {schema}1 does not have"
-        raise InputError(problem, field="states", remedy=f"for states, use {schema}2")
+        raise InputError(f"{problem}; for states, use {schema}2")
     return read, None if read.states is None else tuple(read.states)
 
 
 def _check_adjacent(number: int, before: Window, after: Window) -> None:
     if after.start <= before.end:
-        problem = (
+        raise InputError(
             f"runs[{number}] starts at frame {after.start}, but runs[{number - 1}] covers "
             f"{before}; runs must be in order and share no frame"
         )
-        raise InputError(problem, field="runs", value=after.start)
     if after.start > before.end + 1:
         problem = f"no run covers the frames {Window(before.end + 1, after.start - 1)}"
-        remedy = 'label them, as "unobserved" where the object is not visible'
-        raise InputError(problem, field="runs", value=before.end + 1, remedy=remedy)
+        raise InputError(f'{problem}; label them, as "unobserved" where the object is not visible')
 
 
 def write_pass(path: str | os.PathLike[str], pass_: Pass) -> Path:
@@ -249,17 +245,15 @@ def labels_of(states: Sequence[str] | None) -> tuple[str, ...]:
     if states is None:
         return LABELS
     if not states:
-        raise InputError("no states are named", field="states", remedy="give at least one")
+        raise InputError("no states are named; give at least one")
     for state in states:
         check_name("state", state)
         if state in FURTHER_LABELS:
-            remedy = "give the state another name"
             problem = f'"{state}" is a label that every pass has'
-            raise InputError(problem, field="states", value=state, remedy=remedy)
+            raise InputError(f"{problem}; give the state another name")
     if len(set(states)) < len(states):
         state = Counter(states).most_common(1)[0][0]
-        problem = f'the state "{state}" is named twice; keep one'
-        raise InputError(problem, field="states", value=state)
+        raise InputError(f'the state "{state}" is named twice; keep one')
     return (*states, *FURTHER_LABELS)
 
 
@@ -270,17 +264,14 @@ def _check_label(label: object, known: Collection[str]) -> None:
 
 def check_name(what: str, name: object) -> None:
     if not isinstance(name, str) or not name.strip() or not name.isprintable():
-        problem = f"{what} must be a name on one line, not {name!r:.40}"
-        raise InputError(problem, field=what, value=name)
+        raise InputError(f"{what} must be a name on one line, not {name!r:.40}")
 
 
 def check_frames(frames: Window) -> None:
     if frames.start < 0:
-        problem = f"frames count from 0; there is no frame {frames.start}"
-        raise InputError(problem, field="frames", value=frames.start)
+        raise InputError(f"frames count from 0; there is no frame {frames.start}")
     if frames.length > MAX_FRAMES:
-        problem = f"{frames.length} frames ({frames}); a pass has at most {MAX_FRAMES}"
-        raise InputError(problem, field="frames", value=frames.length)
+        raise InputError(f"{frames.length} frames ({frames}); a pass has at most {MAX_FRAMES}")
 
 
 def annotator_key(annotator: str) -> str:
@@ -335,8 +326,7 @@ def filled(
                 at = frame - blank.frames.start
                 if labels[at] not in (None, label):
                     problem = f'frame {frame} is marked both "{labels[at]}" and "{label}"'
-                    remedy = "a frame has one label: shorten one of the spans"
-                    raise InputError(problem, field="frame", value=frame, remedy=remedy)
+                    raise InputError(f"{problem}; a frame has one label: shorten one of the spans")
                 labels[at] = label
     filled_in = (
         UNOBSERVED if before == UNOBSERVED else label or rest
@@ -353,7 +343,7 @@ def marks_of(pass_: Pass) -> Reference:
             windows.setdefault(str(label), []).append(window)
     if not windows:
         problem = f"history {pass_.history}: no frame has a label, so there is nothing to mark"
-        raise InputError(problem, field="labels")
+        raise InputError(problem)
     return Reference(pass_.history, {label: tuple(runs) for label, runs in windows.items()})
 
 
@@ -391,18 +381,16 @@ def template(
     """
     observed = [Window(frame, frame).start for frame in frames]  # whole numbers only
     if not observed:
-        problem = f"history {history}: no observed frame, so there is nothing to annotate"
-        raise InputError(problem, field="frames")
+        raise InputError(f"history {history}: no observed frame, so there is nothing to annotate")
     for before, after in pairwise(observed):
         if after <= before:
-            problem = (
+            raise InputError(
                 f"history {history}: frames are not in order ({before} is followed by {after}); "
                 "sort them and keep one of each"
             )
-            raise InputError(problem, field="frames", value=after)
     if annotator_key(annotator) == CONSENSUS:
         problem = f'"{annotator}" is reserved for what two annotators agree on; choose another name'
-        raise InputError(problem, field="annotator", value=annotator)
+        raise InputError(problem)
     window = Window(observed[0], observed[-1])
     check_frames(window)
     labels: list[str | None] = ["unobserved"] * window.length
@@ -429,33 +417,28 @@ def disagreements(first: Pass, second: Pass) -> list[Disagreement]:
     """
     if first.history != second.history:
         raise InputError(
-            f"one pass is for history {first.history}, the other for {second.history}; give two "
-            "passes over the same history",
-            field="history",
+            f"one pass is for history {first.history}, the other for {second.history}; "
+            "give two passes over the same history"
         )
     if first.frames != second.frames:
         raise InputError(
-            f"history {first.history}: one pass covers the frames {first.frames}, "
-            f"the other {second.frames}; both must label the same frames",
-            field="frames",
+            f"history {first.history}: one pass covers the frames {first.frames}, the other "
+            f"{second.frames}; both must label the same frames"
         )
     if first.states != second.states:
         states = [", ".join(pass_.states or LABELS[:-1]) for pass_ in (first, second)]
         raise InputError(
             f"history {first.history}: one pass distinguishes {states[0]}, the other {states[1]}; "
-            "both must have the same states in the same order",
-            field="states",
+            "both must have the same states in the same order"
         )
     if annotator_key(first.annotator) == annotator_key(second.annotator):
         problem = f'history {first.history}: both passes are by "{first.annotator.strip()}"'
-        remedy = "two annotators must work independently"
-        raise InputError(problem, field="annotator", value=second.annotator, remedy=remedy)
+        raise InputError(f"{problem}; two annotators must work independently")
     for pass_ in (first, second):
         pass_.check_complete()
         if annotator_key(pass_.annotator) == CONSENSUS:
             problem = f"history {pass_.history}: one of the passes is already a consensus"
-            remedy = "give the two passes it was made from"
-            raise InputError(problem, field="annotator", value=pass_.annotator, remedy=remedy)
+            raise InputError(f"{problem}; give the two passes it was made from")
     pairs = list(zip(first.labels, second.labels, strict=True))
     return [
         Disagreement(window, a, b)
@@ -487,33 +470,29 @@ def consensus(first: Pass, second: Pass, decisions: Decisions | None = None) -> 
     if decisions is not None and decisions.history != to_decide.history:
         raise InputError(
             f"the decisions are for history {decisions.history}, but the passes are for "
-            f"{to_decide.history}",
-            field="history",
+            f"{to_decide.history}"
         )
     if decisions is not None and decisions.annotator_keys != to_decide.annotator_keys:
         raise InputError(
             f"the decisions are between {' and '.join(decisions.annotators)}, but the passes are "
-            f"by {' and '.join(to_decide.annotators)}; give the same passes in the same order",
-            field="annotators",
+            f"by {' and '.join(to_decide.annotators)}; give the same passes in the same order"
         )
     decided: dict[int, str | None] = {}
     for row in decisions.rows if decisions else ():
         _check_decision(row, first, second)
         for frame in frames_of(row.window):
             if frame in decided:
-                problem = f"frame {frame} is decided twice; keep one decision"
-                raise InputError(problem, field="frame", value=frame)
+                raise InputError(f"frame {frame} is decided twice; keep one decision")
             decided[frame] = row.label
     choices = {
         frame: (row.first, row.second) for row in to_decide.rows for frame in frames_of(row.window)
     }
     missing = sorted(choices.keys() - decided.keys())
     if missing:
-        problem = (
+        raise InputError(
             f"frame {missing[0]} is not decided ({' or '.join(choices[missing[0]])}), one of "
             f"{len(missing)} undecided frames on which the passes differ; decide all of them"
         )
-        raise InputError(problem, field="frame", value=missing[0])
     frames = zip(frames_of(first.frames), first.labels, strict=True)
     labels = tuple(decided.get(frame, label) for frame, label in frames)
     return Pass(first.history, CONSENSUS, first.frames, labels, first.states)
@@ -522,24 +501,21 @@ def consensus(first: Pass, second: Pass, decisions: Decisions | None = None) -> 
 def _check_decision(row: Disagreement, first: Pass, second: Pass) -> None:
     """Refuse a decision that is open, or does not match what the passes say."""
     if row.window | first.frames != first.frames:
-        problem = f"frames {row.window}: the passes cover only {first.frames}"
-        raise InputError(problem, field="frames", value=row.window)
+        raise InputError(f"frames {row.window}: the passes cover only {first.frames}")
     at = slice(row.window.start - first.frames.start, row.window.end - first.frames.start + 1)
     pairs = list(zip(first.labels[at], second.labels[at], strict=True))
     for window, (a, b) in runs_of(pairs, row.window.start):
         if a == b:
             problem = f"frames {window}: both passes say {a} there, so there is nothing to decide"
-            raise InputError(problem, field="frames", value=window)
+            raise InputError(problem)
         if (a, b) != (row.first, row.second):
-            problem = (
-                f"frames {window} are decided between {row.first} and {row.second}, but the "
-                f"passes say {a} and {b}; decide them again"
+            raise InputError(
+                f"frames {window} are decided between {row.first} and {row.second}, but the passes "
+                f"say {a} and {b}; decide them again"
             )
-            raise InputError(problem, field="frames", value=window)
     if row.label is None:
         problem = f"frame {row.window.start} is not decided yet ({row.first} or {row.second})"
-        remedy = f"replace null with one of {', '.join(first.known)}"
-        raise InputError(problem, field="frame", value=row.window.start, remedy=remedy)
+        raise InputError(f"{problem}; replace null with one of {', '.join(first.known)}")
 
 
 def events(pass_: Pass, minimum: int = MINIMUM) -> list[Event]:
@@ -551,9 +527,8 @@ def events(pass_: Pass, minimum: int = MINIMUM) -> list[Event]:
     _check_minimum(minimum)
     if pass_.states is not None:
         raise InputError(
-            f"history {pass_.history}: the pass names the states {', '.join(pass_.states)}; only "
-            "passes of the VOST protocol (pre, transition, post) have events",
-            field="states",
+            f"history {pass_.history}: the pass names the states {', '.join(pass_.states)}; "
+            "only passes of the VOST protocol (pre, transition, post) have events"
         )
     pass_.check_complete()
     runs = pass_.runs()
@@ -567,8 +542,7 @@ def events(pass_: Pass, minimum: int = MINIMUM) -> list[Event]:
 
 def _check_minimum(minimum: int) -> None:
     if not isinstance(minimum, int) or minimum < 1:
-        problem = f"a stable side needs a minimum of 1 frame or more, not {minimum!r}"
-        raise InputError(problem, field="minimum", value=minimum)
+        raise InputError(f"a stable side needs a minimum of 1 frame or more, not {minimum!r}")
 
 
 def changes(pass_: Pass, minimum: int = MINIMUM) -> list[StateChange]:
@@ -602,11 +576,10 @@ def stable_reference(
         if (runs := tuple(_stable_runs(pass_, state, minimum)))
     }
     if not windows:
-        problem = (
+        raise InputError(
             f"history {pass_.history}: no state lasts {counted(minimum, 'frame')} or more, so "
             "there is no reference; give a smaller minimum"
         )
-        raise InputError(problem, field="minimum", value=minimum)
     return Reference(pass_.history, windows, component, pass_.frames)  # type: ignore[arg-type]
 
 
@@ -676,7 +649,6 @@ def reference(
         if name is not None:
             check_name(what, name)
     if pre == post:
-        problem = f'both states are called "{pre}"; give pre and post different names'
-        raise InputError(problem, field="post", value=post)
+        raise InputError(f'both states are called "{pre}"; give pre and post different names')
     sides = {pre: (event.pre,), post: (event.post,)}
     return Reference(pass_.history, sides, component, pass_.frames)  # type: ignore[arg-type]

@@ -173,7 +173,7 @@ def _readouts(readouts: Mapping[str, str | Readout] | Sequence[str]) -> dict[str
     chosen: dict[str, str | Readout] = {}
     chosen |= readouts if isinstance(readouts, Mapping) else {name: name for name in readouts}
     if not chosen:
-        raise InputError("no readout is given", field="readouts", remedy="give at least one")
+        raise InputError("no readout is given; give at least one")
     for readout in chosen.values():
         Plan.of(readout=readout)
     return chosen
@@ -189,7 +189,7 @@ def _matching(dataset: Dataset, where: Mapping[str, str] | None) -> list[Clip]:
         if all(fnmatchcase(columns.get(name, ""), text) for name, text in (where or {}).items()):
             clips.append(clip)
     if not clips:
-        raise InputError("no clip matches where", file=dataset.folder, field="where")
+        raise InputError(f"{dataset.folder}: no clip matches where")
     return clips
 
 
@@ -224,7 +224,7 @@ def _rest(dataset: Dataset, left_out: Mapping[str, str]) -> Dataset:
     if not clips:
         first, why = list(left_out.items())[-1]
         raise InputError(
-            f'nothing can be evaluated; for example, "{first}": {why}', file=dataset.folder
+            f'{dataset.folder}: nothing can be evaluated; for example, "{first}": {why}'
         )
     return changed(dataset, clips=clips)
 

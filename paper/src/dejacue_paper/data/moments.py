@@ -99,11 +99,10 @@ def read_qvhighlights(text: str) -> list[Span]:
         with named(f"qid {row.get('qid')}"):
             if "pred_relevant_windows" in row:
                 problem = "holds predictions (pred_relevant_windows)"
-                remedy = "give references (relevant_windows)"
-                raise InputError(problem, field="pred_relevant_windows", remedy=remedy)
+                raise InputError(f"{problem}; give references (relevant_windows)")
             state, video = row.get("state", row.get("query")), row.get("vid")
             if not isinstance(state, str) or not isinstance(video, str):
-                raise InputError('has no "query" and "vid"', field="query")
+                raise InputError('has no "query" and "vid"')
             for pair in _pairs(row.get("relevant_windows"), "relevant_windows"):
                 spans.append(Span(state, None, pair, video=video))
     return spans
@@ -123,18 +122,17 @@ def write_activitynet(marks: Marks) -> str:
 def read_activitynet(text: str) -> list[Span]:
     document = parse_json(text)
     if isinstance(document, dict) and "results" in document:
-        problem, remedy = 'holds predictions ("results")', 'references have a "database"'
-        raise InputError(problem, field="results", remedy=remedy)
+        raise InputError('holds predictions ("results"); references have a "database"')
     videos = member(document, "database", dict)
     if videos is None:
-        raise InputError('has no "database" of videos and their annotations', field="database")
+        raise InputError('has no "database" of videos and their annotations')
     spans = []
     for video, content in videos.items():
         with named(f'video "{video}"'):
             for row in member(content, "annotations", list) or ():
                 label = member(row, "label", str)
                 if label is None:
-                    raise InputError('an annotation has no "label"', field="label")
+                    raise InputError('an annotation has no "label"')
                 (pair,) = _pairs([row.get("segment")], "segment")
                 spans.append(Span(label, None, pair, video=video))
     return spans
@@ -143,7 +141,7 @@ def read_activitynet(text: str) -> list[Span]:
 def _pairs(pairs: Any, key: str) -> Iterator[tuple[float, float]]:
     for pair in pairs if isinstance(pairs, list) else [None]:
         if not isinstance(pair, list) or len(pair) != 2:
-            raise InputError(f'"{key}" is not a list of pairs of start and end', field=key)
+            raise InputError(f'"{key}" is not a list of pairs of start and end')
         yield times(*pair)
 
 
@@ -200,8 +198,7 @@ def read_moments(
     with in_file(path):
         benchmark = benchmark_in(path)
         if benchmark is None:
-            problem, remedy = "is no file of QVHighlights or ActivityNet", "give a .jsonl or .json"
-            raise InputError(problem, field="path", remedy=remedy)
+            raise InputError("is no file of QVHighlights or ActivityNet; give a .jsonl or .json")
     return references_in(os.fspath(path), benchmark, times, None, history)
 
 
@@ -209,6 +206,5 @@ def _benchmark(path: StrPath) -> Format:
     benchmark = benchmark_of(path)
     if benchmark is None:
         endings = f"{QVHIGHLIGHTS.suffix} or {ACTIVITYNET.suffix}"
-        problem = "the file ending names no benchmark"
-        raise InputError(problem, field="path", remedy=f"use {endings}")
+        raise InputError(f"the file ending names no benchmark; use {endings}")
     return benchmark

@@ -78,9 +78,7 @@ def roster(sequences: Iterable[str], seed: int = SEED, count: int = COUNT) -> li
     if not 1 <= count <= total:
         raise InputError(
             f"cannot draw {count} sequences: there are {total} pairs of action and noun, and each "
-            "gives one",
-            field="count",
-            value=count,
+            "gives one"
         )
     actions = _ordered(pairs, seed, "action")
     nouns = {action: _ordered(pairs[action], seed, action) for action in actions}
@@ -109,14 +107,11 @@ def _pairs(sequences: Iterable[str]) -> dict[str, dict[str, list[str]]]:
         match = _SEQUENCE.fullmatch(sequence) if isinstance(sequence, str) else None
         if not match:
             raise InputError(
-                f"{sequence!r} is not a sequence",
-                field="sequence",
-                value=sequence,
-                remedy="ids have the form <digits>_<action>_<noun>, as in 555_tear_aluminium_foil",
+                f"{sequence!r} is not a sequence; "
+                "ids have the form <digits>_<action>_<noun>, as in 555_tear_aluminium_foil"
             )
         if times > 1:
-            problem = f"the sequence {sequence} is given {times} times; keep one"
-            raise InputError(problem, field="sequence", value=sequence)
+            raise InputError(f"the sequence {sequence} is given {times} times; keep one")
         pairs[match[1]][match[2]].append(sequence)
     return pairs
 
@@ -129,7 +124,7 @@ def read_splits(folder: str | os.PathLike[str]) -> dict[str, tuple[str, ...]]:
         try:
             lines = path.read_text(encoding="utf-8").splitlines()
         except (OSError, UnicodeDecodeError) as error:
-            raise InputError(f"cannot be read ({error})", file=path) from None
+            raise InputError(f"{path}: cannot be read ({error})") from None
         splits[split] = tuple(line.strip() for line in lines if line.strip())
         with in_file(path):
             _pairs(splits[split])
@@ -144,17 +139,15 @@ def read_cohort(folder: str | os.PathLike[str]) -> tuple[SampledHistory, ...]:
         return tuple(_sampled(row) for row in document["roster"])
     except (LookupError, TypeError, ValueError) as error:
         raise InputError(
-            f"is not in the format of the release ({type(error).__name__}: {error})",
-            file=path,
-            remedy="download it again",
+            f"{path}: is not in the format of the release ({type(error).__name__}: {error}); "
+            "download it again"
         ) from None
 
 
 def _released(folder: str | os.PathLike[str], relative: str) -> Path:
     path = Path(folder) / relative
     if not path.is_file():
-        remedy = f"is {os.fspath(folder)} the release folder?"
-        raise MissingData("no such file", file=path, remedy=remedy)
+        raise MissingData(f"{path}: no such file; is {os.fspath(folder)} the release folder?")
     return path
 
 

@@ -80,15 +80,12 @@ class ReleaseEntry:
         if prompts == "ensemble":
             return self.vocabulary
         if self.prompt_file is None:
-            problem = f"{self.id}: the release has prompt variants only for VOST"
-            raise InputError(problem, field="templates", value=prompts)
+            raise InputError(f"{self.id}: the release has prompt variants only for VOST")
         vocabulary = read_vocabulary(self.prompt_file, templates=prompts)
         with in_file(self.prompt_file):
             same = vocabulary.descriptions == self.vocabulary.descriptions  # rows in order, too
             if not same or vocabulary.features is None:
-                raise InputError(
-                    "descriptions differ from those of the ensemble", field="state_texts"
-                )
+                raise InputError("descriptions differ from those of the ensemble")
             _check_unit(vocabulary.features, "text_features")
             return replace(vocabulary, encoder=ENCODER)
 
@@ -127,10 +124,7 @@ class Entries(Sequence[ReleaseEntry]):
                 if entry.id == key:
                     return entry
             raise NoSuchHistory(
-                f"no history {key}",
-                field="history",
-                value=key,
-                remedy=f"known: {', '.join(e.id for e in self._entries)}",
+                f"no history {key}; known: {', '.join(e.id for e in self._entries)}"
             )
         return self._entries[key]
 
@@ -176,29 +170,20 @@ class Release:
         if self.folder.parent.name == "snapshots":  # a hub cache links its files to ../../blobs
             homes.append(self.folder.parent.parent / "blobs")
         if not any(path.is_relative_to(home) for home in homes):
-            problem = f"the path {relative} points outside the folder"
-            raise InputError(problem, file=self.folder, value=relative)
+            raise InputError(f"{self.folder}: the path {relative} points outside the folder")
         return path
 
     def _manifest(self, relative: str) -> dict[str, Any]:
         path = self._path(relative)
         if not os.path.exists(path):
-            raise MissingData(
-                "no such file", file=path, remedy=f"is {self.folder} the release folder?"
-            )
+            raise MissingData(f"{path}: no such file; is {self.folder} the release folder?")
         document: dict[str, Any] = read_json(path)
         rows = document.get("histories") if isinstance(document, dict) else None
         if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
-            raise InputError(
-                "has no list of histories",
-                file=path,
-                field="histories",
-                remedy="download the release again",
-            )
+            raise InputError(f"{path}: has no list of histories; download the release again")
         convention = str(document.get("interval_convention", ""))
         if "inclusive" not in convention:
-            problem = f'intervals are "{convention}", not inclusive'
-            raise InputError(problem, file=path, field="interval_convention", value=convention)
+            raise InputError(f'{path}: intervals are "{convention}", not inclusive')
         return document
 
     def _entry(
@@ -210,10 +195,8 @@ class Release:
             raise
         except (LookupError, TypeError, ValueError) as error:
             raise InputError(
-                "an entry or its files are not in the format of the release "
-                f"({type(error).__name__}: {error})",
-                file=self.folder,
-                remedy="download it again",
+                f"{self.folder}: an entry or its files are not in the format of the release "
+                f"({type(error).__name__}: {error}); download it again"
             ) from None
 
     def _vost(self, row: dict[str, Any]) -> ReleaseEntry:
@@ -298,28 +281,26 @@ class Release:
                 encoder=ENCODER,
             )
             if expected is not None and dict(vocabulary.states) != dict(expected):
-                raise InputError("states or descriptions differ from the manifest", field=field)
+                raise InputError("states or descriptions differ from the manifest")
             return vocabulary
 
 
 def _need(arrays: Mapping[str, NDArray[Any]], key: str) -> NDArray[Any]:
     if key not in arrays:
-        raise InputError(f"no array {key}", field=key, remedy=f"known: {', '.join(arrays)}")
+        raise InputError(f"no array {key}; known: {', '.join(arrays)}")
     return arrays[key]
 
 
 def _check_unit(rows: NDArray[Any], what: str) -> None:
     if rows.dtype.kind != "f":
-        problem = f"{what} contains {rows.dtype} instead of numbers"
-        raise InputError(problem, field=what, remedy="the file is damaged")
+        raise InputError(f"{what} contains {rows.dtype} instead of numbers; the file is damaged")
     with np.errstate(all="ignore"):  # a signalling NaN in a damaged file
         norms = np.linalg.norm(rows.astype(np.float64), axis=-1)
     off = np.flatnonzero(~(np.abs(norms.ravel() - 1) < UNIT_TOLERANCE))
     if off.size:
         raise InputError(
-            f"{what}: row {off[0]} has length {norms.ravel()[off[0]]:.4g}, not 1",
-            field=what,
-            remedy="the file is damaged",
+            f"{what}: row {off[0]} has length {norms.ravel()[off[0]]:.4g}, not 1; "
+            "the file is damaged"
         )
 
 
@@ -335,14 +316,10 @@ def load_release(path: str | os.PathLike[str] | None = None) -> Release:
     folder = resolved(Path(path or release_folder()).expanduser())
     if not os.path.isfile(folder / "data" / "benchmark.json"):
         if os.path.isfile(folder / "benchmark.json"):
-            raise MissingData(
-                "is inside the release", file=folder, remedy=f"give {folder.parent} instead"
-            )
+            raise MissingData(f"{folder}: is inside the release; give {folder.parent} instead")
         raise MissingData(
-            "contains no release (no data/benchmark.json)",
-            file=folder,
-            remedy='run "dejacue data fetch", or set DEJACUE_DATA to the folder that contains '
-            "data/",
+            f"{folder}: contains no release (no data/benchmark.json); "
+            'run "dejacue data fetch", or set DEJACUE_DATA to the folder that contains data/'
         )
     return Release(folder)
 
@@ -362,15 +339,13 @@ def fetch_release(folder: str | os.PathLike[str] | None = None) -> Path:
         snapshot_download(REPOSITORY, repo_type="dataset", local_dir=target)
     except (HfHubHTTPError, LocalEntryNotFoundError, OSError) as error:
         raise MissingData(
-            f"the release could not be downloaded ({first_line(error)})",
-            remedy=f"on a machine with a connection, get the dataset {REPOSITORY} from the Hugging "
-            f"Face hub and copy it to {target} (or anywhere else, and set DEJACUE_DATA to that "
-            "folder)",
+            f"the release could not be downloaded ({first_line(error)}); on a machine with a "
+            f"connection, get the dataset {REPOSITORY} from the Hugging Face hub and copy it to "
+            f"{target} (or anywhere else, and set DEJACUE_DATA to that folder)"
         ) from None
     if not (target / "data" / "benchmark.json").is_file():  # offline, the hub keeps what is there
         raise MissingData(
-            "has no data/benchmark.json, so the download is incomplete",
-            file=target,
-            remedy='run "dejacue data fetch" again with a connection',
+            f"{target}: has no data/benchmark.json, so the download is incomplete; "
+            'run "dejacue data fetch" again with a connection'
         )
     return target

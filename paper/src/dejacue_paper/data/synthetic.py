@@ -58,8 +58,7 @@ def generate(
     try:
         rng = np.random.default_rng(seed)
     except (ValueError, TypeError):
-        problem = f"generate: seed {seed!r} must be a whole number, 0 or more"
-        raise InputError(problem, field="seed", value=seed) from None
+        raise InputError(f"generate: seed {seed!r} must be a whole number, 0 or more") from None
     if episodes is None:
         episodes = _draw_episodes(rng, states, frames, recurrences)
     labels = _labels(states, episodes)
@@ -96,7 +95,7 @@ def _check(
     gaps: Sequence[tuple[int, int]],
 ) -> None:
     if len(set(states)) != len(states) or len(states) < 2:
-        raise InputError("generate: give at least two different states", field="states")
+        raise InputError("generate: give at least two different states")
     if not 0 <= correlation < 1 or not 0 <= missing < 1 or dimension < len(states) + 6:
         raise InputError(
             "generate: correlation and missing must be in [0, 1) and the dimension must exceed "
@@ -113,8 +112,7 @@ def _labels(states: Sequence[str], episodes: Sequence[tuple[str, int]]) -> NDArr
     """Return the state shown by every frame."""
     unknown = {state for state, _ in episodes} - set(states)
     if unknown or any(duration < 1 for _, duration in episodes) or not episodes:
-        problem = "generate: episodes need known states and durations of at least one frame"
-        raise InputError(problem, field="episodes")
+        raise InputError("generate: episodes need known states and durations of at least one frame")
     order = [list(states).index(state) for state, _ in episodes]
     return np.repeat(order, [duration for _, duration in episodes])
 
@@ -137,8 +135,7 @@ def _draw_episodes(
 ) -> list[tuple[str, int]]:
     order = [state for _ in range(recurrences) for state in states]
     if frames < 4 * len(order):
-        problem = f"generate: {frames} frames are too few for {len(order)} episodes"
-        raise InputError(problem, field="frames", value=frames)
+        raise InputError(f"generate: {frames} frames are too few for {len(order)} episodes")
     shares = rng.dirichlet(np.full(len(order), 3.0))
     durations = 3 + np.floor(shares * (frames - 3 * len(order))).astype(int)
     durations[-1] += frames - durations.sum()

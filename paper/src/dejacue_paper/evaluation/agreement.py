@@ -36,14 +36,12 @@ def cohen_kappa(first: Labels, second: Labels) -> Agreement:
     a, b = list(first), list(second)
     if len(a) != len(b):
         problem = f"one pass has {len(a)} labels, the other {len(b)}"
-        remedy = "both must label the same frames"
-        raise InputError(problem, field="second", value=len(b), remedy=remedy)
+        raise InputError(f"{problem}; both must label the same frames")
     if not a:
-        raise InputError("nothing to compare: both passes are empty", field="first")
+        raise InputError("nothing to compare: both passes are empty")
     if None in a or None in b:
         at = min(labels.index(None) for labels in (a, b) if None in labels)
-        problem = f"label {at} is missing from one of the passes; complete it first"
-        raise InputError(problem, field="label", value=at)
+        raise InputError(f"label {at} is missing from one of the passes; complete it first")
     agreed = sum(x == y for x, y in zip(a, b, strict=True))
     uses = Counter(b)
     pairs = sum(count * uses[label] for label, count in Counter(a).items())

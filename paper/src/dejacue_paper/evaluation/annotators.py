@@ -42,8 +42,7 @@ def agreement(
              and at least one stable frame
     """
     if not passes:
-        problem = "nothing to compare: give the two passes of at least one history"
-        raise InputError(problem, field="passes")
+        raise InputError("nothing to compare: give the two passes of at least one history")
     everything = _scope(passes)
     if stable is None:
         return PassAgreement(everything)
@@ -52,8 +51,7 @@ def agreement(
             raise unknown("history in the stable frames", history, passes)
     for history in passes:
         if history not in stable:
-            problem = f"history {history}: no mask of stable frames; give one"
-            raise InputError(problem, field="stable", value=history)
+            raise InputError(f"history {history}: no mask of stable frames; give one")
     masked = {history: _masked(history, *passes[history], stable[history]) for history in passes}
     return PassAgreement(everything, _scope(masked))
 
@@ -62,16 +60,13 @@ def _masked(
     history: str, first: Labels, second: Labels, mask: Sequence[bool]
 ) -> tuple[Labels, ...]:
     stable = np.asarray(list(mask))
-    problem = None
     if stable.dtype != np.bool_ or stable.shape != (len(first),):
-        problem = (
-            f"the mask of stable frames must contain {len(first)} booleans, not {stable.dtype} of "
-            f"shape {stable.shape}"
+        raise InputError(
+            f"history {history}: the mask of stable frames must contain {len(first)} booleans, "
+            f"not {stable.dtype} of shape {stable.shape}"
         )
-    elif not stable.any():
-        problem = "no stable frame to compare; leave this history out"
-    if problem is not None:
-        raise InputError(f"history {history}: {problem}", field="stable", value=history)
+    if not stable.any():
+        raise InputError(f"history {history}: no stable frame to compare; leave this history out")
     return tuple(list(compress(labels, stable)) for labels in (first, second))
 
 
@@ -80,8 +75,7 @@ def _scope(passes: Mapping[str, Sequence[Labels]]) -> Scope:
     pooled: tuple[list[Hashable], list[Hashable]] = ([], [])
     for history, pair in passes.items():
         if len(pair) != 2:
-            problem = f"history {history}: {len(pair)} passes; give exactly two"
-            raise InputError(problem, field="passes", value=len(pair))
+            raise InputError(f"history {history}: {len(pair)} passes; give exactly two")
         with named(f"history {history}"):
             rates.append(cohen_kappa(*pair).observed)
         for labels, added in zip(pooled, pair, strict=True):
@@ -101,8 +95,7 @@ def boundary_sensitivity(
     Returns name → r1_03, r1_05 and top1_tiou: uniform means over the groups of the last level.
     """
     if not reference_sets:
-        problem = "nothing to score against: give at least one set of references"
-        raise InputError(problem, field="reference_sets")
+        raise InputError("nothing to score against: give at least one set of references")
     scores = {}
     for name, references in reference_sets.items():
         with named(f'references "{name}"'):

@@ -22,15 +22,13 @@ def paraphrase_pairs(windows: ArrayLike, groups: Sequence[Hashable]) -> tuple[In
     """
     array = as_windows(windows, "retrieved windows")
     if len(groups) != len(array):
-        problem = f"{len(array)} windows but {len(groups)} groups"
-        raise InputError(problem, field="groups", value=len(groups))
+        raise InputError(f"{len(array)} windows but {len(groups)} groups")
     members: dict[Hashable, list[int]] = {}
     for row, group in enumerate(groups):
         members.setdefault(group, []).append(row)
     pairs = [pair for rows in members.values() for pair in combinations(rows, 2)]
     if not pairs:
-        problem = "no state has two descriptions, so there are no paraphrases to compare"
-        raise InputError(problem, field="groups")
+        raise InputError("no state has two descriptions, so there are no paraphrases to compare")
     index = np.array(pairs, dtype=np.int64)
     first, second = array[index[:, 0]], array[index[:, 1]]
     same = (first == second).all(axis=1).astype(np.float64)
@@ -46,10 +44,9 @@ def duration_strata(durations: ArrayLike, population: ArrayLike) -> tuple[Ints, 
     An item belongs to the first quartile whose upper boundary its duration does not exceed.
     """
     lengths, all_lengths = np.asarray(durations), np.asarray(population)
-    for name, array in (("durations", lengths), ("population", all_lengths)):
+    for array in (lengths, all_lengths):
         numbers = array.dtype.kind in "iuf" and array.ndim == 1 and len(array) > 0
         if not numbers or not ((array >= 1) & (array < np.inf)).all():
-            problem = "strata need a single row of durations, each at least one frame"
-            raise InputError(problem, field=name)
+            raise InputError("strata need a single row of durations, each at least one frame")
     boundaries: Floats = np.quantile(all_lengths, [0.25, 0.5, 0.75])
     return np.searchsorted(boundaries, lengths, side="left"), boundaries

@@ -25,15 +25,12 @@ def identity_correct(target: ArrayLike, others: ArrayLike) -> Floats:
     scores, rest = np.asarray(target, dtype=np.float64), np.asarray(others, dtype=np.float64)
     if scores.ndim != 1 or rest.ndim != 2 or len(rest) != len(scores):
         raise InputError(
-            f"scores of other tracks have shape {rest.shape}; give one row for each of "
-            f"{scores.shape}",
-            field="others",
-            value=rest.shape,
+            f"scores of other tracks have shape {rest.shape}; "
+            f"give one row for each of {scores.shape}"
         )
-    for name, table in (("target", scores), ("others", rest)):
+    for table in (scores, rest):
         if np.isnan(table).any():
-            problem = "a score of the target or of another track is not a number"
-            raise InputError(problem, field=name)
+            raise InputError("a score of the target or of another track is not a number")
     if not rest.shape[1]:
         return np.ones(len(scores))
     best = rest.max(axis=1)
@@ -57,8 +54,7 @@ def best_margin(
     true = as_windows(references, "references")
     siblings = as_windows(sibling_references, "sibling references")
     if not len(true) or not len(siblings):
-        problem = "a margin needs a reference for the state and one for another state"
-        raise InputError(problem, field="sibling_references" if len(true) else "references")
+        raise InputError("a margin needs a reference for the state and one for another state")
     with_state, with_siblings = tiou(array, true).max(axis=1), tiou(array, siblings).max(axis=1)
     right = values[with_state >= POSITIVE]
     wrong = values[(with_siblings >= POSITIVE) & (with_state == 0)]
@@ -76,6 +72,5 @@ def best_outside(windows: ArrayLike, scores: ArrayLike, barred: Sequence[Window]
 def _scored(windows: ArrayLike, scores: ArrayLike) -> tuple[Ints, Floats]:
     array, values = as_windows(windows, "candidates"), np.asarray(scores, dtype=np.float64)
     if values.shape != (len(array),) or np.isnan(values).any():
-        problem = f"{len(array)} candidates need one number each, not {values.shape}"
-        raise InputError(problem, field="scores", value=values.shape)
+        raise InputError(f"{len(array)} candidates need one number each, not {values.shape}")
     return array, values

@@ -24,8 +24,7 @@ def match(
     reaches the threshold. Returns (R,) hits in the order of the scores.
     """
     if not 0 < threshold <= 1:
-        problem = f"a tIoU threshold must be above 0 and at most 1, not {threshold}"
-        raise InputError(problem, field="threshold", value=threshold)
+        raise InputError(f"a tIoU threshold must be above 0 and at most 1, not {threshold}")
     overlaps = _ranked_overlaps(retrieved, scores, references)
     hits = np.zeros(len(overlaps), dtype=np.bool_)
     for rank, row in enumerate(overlaps):
@@ -71,14 +70,13 @@ def recurrence(retrieved: ArrayLike, scores: ArrayLike, references: ArrayLike) -
 def _ranked_overlaps(retrieved: ArrayLike, scores: ArrayLike, references: ArrayLike) -> Floats:
     """Return (R, K) overlaps, rows in the order of descending score."""
     if not np.size(references):
-        raise InputError("no reference window, so there is nothing to find", field="references")
+        raise InputError("no reference window, so there is nothing to find")
     true = as_windows(references, "reference windows")
     overlaps = tiou(retrieved, true) if np.size(retrieved) else np.zeros((0, len(true)))
     values = np.asarray(scores, dtype=np.float64)
     if values.shape != (len(overlaps),):
-        problem = f"{len(overlaps)} retrieved windows but scores of shape {values.shape}"
-        raise InputError(problem, field="scores", value=values.shape)
+        raise InputError(f"{len(overlaps)} retrieved windows but scores of shape {values.shape}")
     if not np.isfinite(values).all():
         row = int(np.argmin(np.isfinite(values)))
-        raise InputError(f"score {row} is not finite", field="scores", value=row)
+        raise InputError(f"score {row} is not finite")
     return overlaps[np.argsort(-values, kind="stable")]

@@ -16,8 +16,7 @@ def paired_tiou(first: ArrayLike, second: ArrayLike) -> Floats:
     """Return the overlap (n,) of each window with the one in the same row of the other table."""
     a, b = as_windows(first, "first windows"), as_windows(second, "second windows")
     if len(a) != len(b):
-        problem = f"{len(a)} windows cannot be paired with {len(b)}"
-        raise InputError(problem, field="second", value=len(b))
+        raise InputError(f"{len(a)} windows cannot be paired with {len(b)}")
     return overlap(a, b)
 
 
@@ -32,7 +31,7 @@ def oracle_tiou(windows: ArrayLike, references: Sequence[ArrayLike]) -> Floats:
     tables = [as_windows(table, "reference windows") for table in references]
     if not len(rows) or not all(map(len, tables)):
         problem = "the best overlap needs candidates, and at least one reference in every list"
-        raise InputError(problem, field="references" if len(rows) else "windows")
+        raise InputError(problem)
     if not tables:
         return np.empty(0)
     low, high = int(rows[:, 0].min()), int(rows[:, 0].max())

@@ -18,8 +18,7 @@ def nested_mean(values: ArrayLike, levels: Levels) -> tuple[float, dict[Hashable
     """Return the uniform mean over the groups of the last level, and the value of each of them."""
     groups, means = group_means(values, levels)
     if means.ndim != 1:
-        problem = "nested_mean takes one number per item; use group_means for more"
-        raise InputError(problem, field="values", value=means.shape)
+        raise InputError("nested_mean takes one number per item; use group_means for more")
     return float(means.mean()), dict(zip(groups, means.tolist(), strict=True))
 
 
@@ -28,8 +27,7 @@ def stratified_interval(values: ArrayLike, strata: Sequence[object]) -> Floats:
     draw one stratum after the other, in order of first appearance."""
     array = np.asarray(values, dtype=np.float64)
     if len(strata) != len(array):
-        problem = f"{len(array)} values but {len(strata)} strata"
-        raise InputError(problem, field="strata", value=len(strata))
+        raise InputError(f"{len(array)} values but {len(strata)} strata")
     parts = [array[[s == stratum for s in strata]] for stratum in dict.fromkeys(strata)]
     flat = [part.reshape(len(part), -1) for part in parts]
     sums = np.zeros((flat[0].shape[1], DRAWS))

@@ -78,12 +78,10 @@ def _siblings(view: View, rows: Table) -> list[Table]:
     labels = view.vocabulary.labels
     states = np.stack([rows[labels == state].mean(axis=0) for state in range(labels.max() + 1)])
     if len(states) < 2:
-        problem = (
+        raise InputError(
             f"history {view.history.id}: its vocabulary has only one state, but sibling evidence "
-            "needs two"
+            "needs two; add a state, or fit with the features vocabulary, absolute, dual"
         )
-        remedy = "add a state, or fit with the features vocabulary, absolute, dual"
-        raise InputError(problem, field="states", value=len(states), remedy=remedy)
     return [np.delete(states, label, axis=0) for label in labels]
 
 
@@ -127,8 +125,7 @@ def check_features(names: Sequence[str]) -> tuple[str, ...]:
         if name not in FEATURES:
             raise unknown("feature", name, FEATURES)
     if not names or len(set(names)) < len(names):
-        problem = "features: name one or more, each of them once"
-        raise InputError(problem, field="features", value=names)
+        raise InputError("features: name one or more, each of them once")
     return tuple(names)
 
 
@@ -213,13 +210,11 @@ class Calibrated(Readout):
         for name in ("mean", "scale", "weights"):
             values = tuple(float(value) for value in getattr(self, name))
             if len(values) != len(self.features) or not all(map(_is_usable, values)):
-                problem = f"{name}: give one number within ±{MAX_NUMBER:g} per feature"
-                raise InputError(problem, field=name, value=values)
+                raise InputError(f"{name}: give one number within ±{MAX_NUMBER:g} per feature")
             object.__setattr__(self, name, values)
         low = min(self.scale) < 1 / MAX_NUMBER
         if low or not _is_usable(self.bias):
-            problem = "the scale of every feature must be above 0, and the bias finite"
-            raise InputError(problem, field="scale" if low else "bias")
+            raise InputError("the scale of every feature must be above 0, and the bias finite")
 
     def settings(self) -> dict[str, Any]:
         """Return the settings that decide; how it was fitted stays in its file."""
@@ -246,16 +241,14 @@ class Calibrated(Readout):
     def _check(self, view: View) -> None:
         history = view.history
         if None not in (history.encoder, self.encoder) and history.encoder != self.encoder:
-            problem = (
+            raise InputError(
                 f'the model was fitted to features of "{self.encoder}", but history {history.id} '
-                f'has features of "{history.encoder}"'
+                f'has features of "{history.encoder}"; encode with the same encoder, or fit again'
             )
-            remedy = "encode with the same encoder, or fit again"
-            raise InputError(problem, field="encoder", value=history.encoder, remedy=remedy)
         name = view.coordinates.name
         if name != DEFAULT_COORDINATES:
             problem = f"a calibrated readout has its own coordinates; leave out {name} coordinates"
-            raise InputError(problem, field="coordinates", value=name)
+            raise InputError(problem)
 
     def find_one(self, view: View) -> Answers:
         def compute() -> Answers:
@@ -398,18 +391,17 @@ def fit(
     """
     chosen = candidates(features, rule)
     if not (math.isfinite(ridge) and ridge > 0):
-        raise InputError(f"ridge {ridge}: give a number above 0", field="ridge", value=ridge)
+        raise InputError(f"ridge {ridge}: give a number above 0")
     true = list(references)
     _check_references(true)
     known, notes = _labelled([_pair(item) for item in labelled], true, kernel)
     groups = {history.reference.component for history in known}
     if len(groups) < MIN_COMPONENTS:
-        problem = (
+        raise InputError(
             f"the labels come from {counted(len(groups), 'source video')}, but cross-validation "
-            f"needs {MIN_COMPONENTS} or more"
+            f"needs {MIN_COMPONENTS} or more; label others, or name the components in the "
+            "references"
         )
-        remedy = "label others, or name the components in the references"
-        raise InputError(problem, field="component", value=len(groups), remedy=remedy)
     # Each fold, with the model that was chosen and fitted without it.
     unseen = [(out, _best(rest, _tried(rest, chosen, ridge), ridge)) for out, rest in _folds(known)]
     tried = _tried(known, chosen, ridge)
@@ -433,7 +425,7 @@ def _pair(item: Any) -> Pair:
         item = item.history, item.vocabulary
     if not isinstance(item, tuple) or len(item) != 2:
         problem = f"{brief(repr(item))}: give findings, or pairs of a History and a Vocabulary"
-        raise InputError(problem, field="labelled", value=item)
+        raise InputError(problem)
     check_pair(*item)
     return item
 
@@ -441,21 +433,18 @@ def _pair(item: Any) -> Pair:
 def _check_references(references: Sequence[Reference]) -> None:
     """Refuse what cannot be learned from."""
     if not references:
-        problem = "no labels; give the true windows of some states"
-        raise InputError(problem, field="references")
+        raise InputError("no labels; give the true windows of some states")
     for reference in references:
         if not isinstance(reference, Reference):
             problem = f"{brief(repr(reference))}: expected a Reference with the true windows"
-            raise InputError(problem, field="references", value=reference)
+            raise InputError(problem)
     names = [reference.history_id for reference in references]
     if len(set(names)) < len(names):
         twice = next(name for name in names if names.count(name) > 1)
-        problem = f"history {twice} has two references; put its windows into one"
-        raise InputError(problem, field="references", value=twice)
+        raise InputError(f"history {twice} has two references; put its windows into one")
     if len({state for reference in references for state in reference.states}) < 2:
-        problem = "the labels cover only one state"
         remedy = "label moments of two or more states, so that there is something to tell apart"
-        raise InputError(problem, field="states", value=1, remedy=remedy)
+        raise InputError(f"the labels cover only one state; {remedy}")
 
 
 def _labelled(
@@ -465,29 +454,25 @@ def _labelled(
     by_name: dict[str, Pair] = {}
     for history, vocabulary in pairs:
         if history.id in by_name:
-            problem = f"history {history.id} is given twice; give each history once"
-            raise InputError(problem, field="labelled", value=history.id)
+            raise InputError(f"history {history.id} is given twice; give each history once")
         by_name[history.id] = history, vocabulary
     lost = [r.history_id for r in references if r.history_id not in by_name]
     if lost:
         problem = f"the references label history {lost[0]}, which is not among the histories given"
-        remedy = "add it, or remove its labels"
-        raise InputError(problem, field="references", value=lost[0], remedy=remedy)
+        raise InputError(f"{problem}; add it, or remove its labels")
     encoders = {by_name[r.history_id][0].encoder for r in references} - {None}
     if len(encoders) > 1:
-        problem = (
+        raise InputError(
             "the histories were encoded with different encoders "
             f"({', '.join(sorted(map(str, encoders)))}); fit one model per encoder"
         )
-        raise InputError(problem, field="encoder", value=encoders)
     ordered = sorted(references, key=lambda reference: reference.history_id)
     with_notes = [_with_labels(*by_name[r.history_id], r, kernel) for r in ordered]
     labelled = [history for history, _ in with_notes if history is not None]
     if not labelled:
         raise InputError(
             "every label covers all observed frames of its history, so there is no other frame to "
-            "compare with; label shorter moments",
-            field="windows",
+            "compare with; label shorter moments"
         )
     return labelled, tuple(note for _, notes in with_notes for note in notes)
 
@@ -496,18 +481,16 @@ def _with_labels(
     history: History, vocabulary: Vocabulary, reference: Reference, kernel: str
 ) -> tuple[LabelledHistory | None, list[str]]:
     if vocabulary.examples or vocabulary.changes:
-        problem = (
+        raise InputError(
             f"history {history.id}: its vocabulary has examples, which a calibrated readout does "
             "not read; fit on words alone"
         )
-        raise InputError(problem, field="examples", value=history.id)
     for state in reference.states:
         if state not in vocabulary.states:
-            problem = (
+            raise InputError(
                 f'the references label state "{state}" of history {history.id}, which is not in '
                 f"its vocabulary ({', '.join(vocabulary.states)}); use the same words"
             )
-            raise InputError(problem, field="state", value=state)
     frames = history.frames if history.source_frames is None else history.source_frames
     notes, masks = [], {}
     for state, windows in reference.states.items():
@@ -515,11 +498,10 @@ def _with_labels(
         for window in windows:
             within = (frames >= window.start) & (frames <= window.end)
             if not within.any():
-                problem = (
+                raise InputError(
                     f"reference {history.id}: the object is never observed in window {window} of "
                     f'state "{state}"; correct the window, or remove it'
                 )
-                raise InputError(problem, field="window", value=window)
             masks[state] |= within
             if np.any(np.diff(history.frames[within]) > 1):
                 notes.append(
@@ -575,8 +557,7 @@ def _model(known: Sequence[LabelledHistory], candidate: Candidate, ridge: float)
     scale[scale < TOLERANCE] = 1.0  # evidence that never varies weighs nothing
     *weights, bias = logistic((values - mean) / scale, labels, weight, ridge).tolist()
     if not np.isfinite([*weights, bias]).all():
-        problem = "the weights are not finite; do the labels belong to these histories?"
-        raise InputError(problem, field="weights")
+        raise InputError("the weights are not finite; do the labels belong to these histories?")
     encoder = next((e for history in known if (e := history.view.history.encoder)), None)
     return Calibrated(
         names, tuple(mean.tolist()), tuple(scale.tolist()), tuple(weights), bias, rule, encoder

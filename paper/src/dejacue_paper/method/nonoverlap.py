@@ -43,17 +43,14 @@ class NonOverlap(ScheduledReadout):
         if states > MAX_STATES:
             raise InputError(
                 f"non-overlap searches all subsets of states and takes at most {MAX_STATES} "
-                f"states, not {states}; use the scan readout",
-                field="states",
-                value=states,
+                f"states, not {states}; use the scan readout"
             )
         pooled = np.stack([scores[labels == state].mean(axis=0) for state in range(states)])
         chosen = best_disjoint(starts, ends, pooled, len(view.history))
         if chosen is None:
             raise InputError(
                 f"history {view.history.id}: {states} states do not fit side by side into "
-                f"{len(view.history)} observed frames; add shorter durations",
-                field="durations",
+                f"{len(view.history)} observed frames; add shorter durations"
             )
         score = pooled[np.arange(states), chosen]
         answers = Answers.at(view.history.frames, starts[chosen], ends[chosen], score)

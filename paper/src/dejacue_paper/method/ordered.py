@@ -42,8 +42,7 @@ def order_of(order: Order, history: History, vocabulary: Vocabulary) -> list[int
     numbers = list(labelling.numbers_of(order or tuple(names), names))
     if len(history) < len(numbers):
         frames = counted(len(history), "observed frame")
-        problem = f"history {history.id} has {frames} for {len(numbers)} states in order"
-        raise InputError(problem, field="order", value=len(history))
+        raise InputError(f"history {history.id} has {frames} for {len(numbers)} states in order")
     return numbers
 
 
@@ -70,12 +69,10 @@ class Ordered(StateReadout):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.pooling != 1:
-            problem = "an order is one of states; leave the pooling at 1"
-            raise InputError(problem, field="pooling", value=self.pooling)
+            raise InputError("an order is one of states; leave the pooling at 1")
         for name in ("change", "place"):
             if not is_number(getattr(self, name)):
-                problem = f"the weight of {name} must be 0 or more"
-                raise InputError(problem, field=name, value=getattr(self, name))
+                raise InputError(f"the weight of {name} must be 0 or more")
             object.__setattr__(self, name, float(getattr(self, name)))
         object.__setattr__(self, "order", labelling.checked_order(self.order))
 
@@ -111,8 +108,7 @@ class Ordered(StateReadout):
             facts = known.facts
             if (facts.labels == facts.states).any():
                 problem = 'an example of "none of the states" does not fit a known order'
-                remedy = "leave out the order or the example"
-                raise InputError(problem, field="order", remedy=remedy)
+                raise InputError(f"{problem}; leave out the order or the example")
             for row, state in zip(rows, states, strict=True):
                 row[facts.barred(state)] -= IMPOSSIBLE * count
             boundaries[facts.marks] = IMPOSSIBLE * count
@@ -123,10 +119,8 @@ class Ordered(StateReadout):
             names = list(view.vocabulary.states)
             raise InputError(
                 f"history {view.history.id}: the frames and changes that were named do not fit the "
-                f"order {' → '.join(names[state] for state in states)}",
-                field="order",
-                value=[names[state] for state in states],
-                remedy="give another order, or use the timeline readout",
+                f"order {' → '.join(names[state] for state in states)}; give another order, or use "
+                "the timeline readout"
             )
         return edges
 

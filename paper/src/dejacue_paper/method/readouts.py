@@ -36,10 +36,8 @@ def check_size(readout: Readout, windows: int, queries: int) -> None:
         return
     raise InputError(
         f"{readout.name}, an ablation of the paper, looks at {windows:,} windows × {queries:,} "
-        f"descriptions here, more than {MAX_SCORES:,}",
-        field="readout",
-        value=readout.name,
-        remedy="use contrast, joint or published, or a shorter part of the video",
+        f"descriptions here, more than {MAX_SCORES:,}; use contrast, joint or published, or a "
+        "shorter part of the video"
     )
 
 
@@ -186,8 +184,7 @@ class Peak(Readout):
 
     def __post_init__(self) -> None:
         if not 0.0 < self.ratio <= 1.0:
-            problem = f"peak ratio {self.ratio} must be above 0 and at most 1"
-            raise InputError(problem, field="ratio", value=self.ratio)
+            raise InputError(f"peak ratio {self.ratio} must be above 0 and at most 1")
         object.__setattr__(self, "smoothing", check_width(self.smoothing))
 
     def find_one(self, view: View) -> Answers:

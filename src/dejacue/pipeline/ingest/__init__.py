@@ -87,7 +87,7 @@ def ingest(
     ray = RayOptions(ray_address, actors, gpus_per_actor)
     ray.check(engine)
     if workers is not None and workers < 1:
-        raise InputError(f"workers {workers}: give at least 1", field="workers", value=workers)
+        raise InputError(f"workers {workers}: give at least 1")
     if isinstance(manifest, str | os.PathLike):
         items, manifest_name = read_manifest(manifest, root), os.fspath(manifest)
     else:
@@ -144,8 +144,7 @@ def _opened(store: StrPath | Store, stack: contextlib.ExitStack) -> Store | None
 
 def _failed_before(items: Iterable[Item], path: Any, store: Store | None) -> list[Item]:
     if store is None:
-        problem = "is not a store yet, so there is nothing to retry"
-        raise InputError(problem, file=path, field="retry", remedy="do not retry")
+        raise InputError(f"{path}: is not a store yet, so there is nothing to retry; do not retry")
     failed = {failure.id for failure in store.failures()}
     return [item for item in items if item.id in failed]
 
@@ -159,7 +158,7 @@ def _run(
         writer.close(keep=True)
         if isinstance(error, Cancelled | KeyboardInterrupt):
             problem = f"stopped; {path}: {writer.summary}; partly encoded videos are kept"
-            raise Cancelled(problem, remedy="run the same command to resume") from None
+            raise Cancelled(f"{problem}; run the same command to resume") from None
         raise
     writer.close()
     return writer.summary
@@ -171,7 +170,7 @@ def _locked(path: Path) -> Iterator[None]:
     lock = lock_folder(path)
     if lock is None and knows_locks():
         problem = "another ingest is writing to this store"
-        raise InputError(problem, file=path, remedy="wait until it has finished")
+        raise InputError(f"{path}: {problem}; wait until it has finished")
     try:
         yield
     finally:

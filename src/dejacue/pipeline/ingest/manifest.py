@@ -105,7 +105,7 @@ def read_manifest(path: StrPath, root: StrPath | None = None) -> list[Item]:
     suffix = Path(name).suffix.lower()
     if suffix not in (".csv", ".jsonl"):
         remedy = "write one: names of columns (video,whole), then a line for each video (a.mp4,yes)"
-        raise InputError("is no manifest (.csv or .jsonl)", file=name, remedy=remedy)
+        raise InputError(f"{name}: is no manifest (.csv or .jsonl); {remedy}")
     with remote.local_copy(name) as here:
         text = read_text(here, MAX_MANIFEST_BYTES)
     with in_file(name):
@@ -131,14 +131,12 @@ def _csv_rows(text: str) -> Iterator[tuple[str, Any]]:
         for mark, name in ((";", "semicolons"), ("\t", "tabs")):
             if len(columns) == 1 and mark in columns[0]:
                 problem = f"cells are separated by {name}"
-                raise InputError(problem, line=1, remedy="save the file with commas instead")
+                raise InputError(f"line 1: {problem}; save the file with commas instead")
         columns = list(map(_column, columns))
         times = Counter(columns)
         twice = sorted(name for name in times if times[name] > 1 or not name)
         if twice:
-            raise InputError(
-                f'the column "{twice[0]}" appears twice or has no name', line=1, field=twice[0]
-            )
+            raise InputError(f'line 1: the column "{twice[0]}" appears twice or has no name')
         for cells in reader:
             if not any(cell.strip() for cell in cells):
                 continue
@@ -148,7 +146,7 @@ def _csv_rows(text: str) -> Iterator[tuple[str, Any]]:
             else:
                 yield line, dict(zip(columns, cells, strict=True))
     except csv.Error as error:
-        raise InputError(f"not CSV ({error})", line=reader.line_num) from None
+        raise InputError(f"line {reader.line_num}: not CSV ({error})") from None
 
 
 def _column(name: str) -> str:
@@ -176,9 +174,7 @@ def _with_columns(row: dict[str, Any]) -> dict[str, Any]:
     renamed = {_column(key): value for key, value in row.items()}
     if len(renamed) < len(row):
         twice = next(key for key in row if _column(key) != key and _column(key) in row)
-        raise InputError(
-            f'"{twice}" appears twice, in different case', field=twice, remedy="keep one"
-        )
+        raise InputError(f'"{twice}" appears twice, in different case; keep one')
     return renamed
 
 
@@ -187,7 +183,7 @@ def _items(
 ) -> list[Item]:
     """Return the items; their paths lie below an allowed folder, unless all are allowed."""
     if not rows:
-        raise InputError("lists no video", file=name, remedy="add a line for each")
+        raise InputError(f"{name}: lists no video; add a line for each")
     problems: list[str] = []
     names = dict.fromkeys(key for _, row in rows if isinstance(row, dict) for key in row)
     problems += filter(None, map(_column_problem, islice(names, MAX_PROBLEMS)))
@@ -294,18 +290,15 @@ def _where(cells: Mapping[str, str | None], folder: str, name: str | None) -> Wh
     """Return what a row says of where the object is; else it is found by its name."""
     whole = cells["whole"]
     if whole is not None and whole.lower() not in SWITCH:
-        raise InputError(f'whole "{shortened(whole)}": give yes or no', field="whole", value=whole)
+        raise InputError(f'whole "{shortened(whole)}": give yes or no')
     ways = [key for key in PLACES if cells[key] and (key != "whole" or SWITCH[str(whole).lower()])]
     if len(ways) > 1:
-        problem = f"{ways[0]} and {ways[1]} are given"
-        raise InputError(problem, field=ways[0], remedy="leave one of them out")
+        raise InputError(f"{ways[0]} and {ways[1]} are given; leave one of them out")
     if not ways:
         if name is None:
             raise InputError(
-                "does not say where the object is",
-                field="masks",
-                remedy="give masks, boxes, a fixed box, whole, or its name in the column object, "
-                "to find it",
+                "does not say where the object is; give masks, boxes, a fixed box, whole, or its "
+                "name in the column object, to find it"
             )
         return ByName(names=check_names(name))
     (way,) = ways
@@ -319,7 +312,7 @@ def _where(cells: Mapping[str, str | None], folder: str, name: str | None) -> Wh
         except InputError:
             problem = f'fixed "{shortened(text)}": give x0,y0,x1,y1 in pixels, or several of these'
             remedy = "separate several with blanks, and add @FRAME to each"
-            raise InputError(problem, field="fixed", value=text, remedy=remedy) from None
+            raise InputError(f"{problem}; {remedy}") from None
         return InRegion(prompts=prompts)
     masks = str(_placed(text, folder))
     return InMasks(masks=masks, kind=cells["kind"], match=cells["match"] or "auto")
@@ -332,9 +325,7 @@ def _text(key: str, value: Any) -> str:
         if "\0" in text:
             raise ValueError
     except ValueError:
-        raise InputError(
-            f"{key}: is not valid Unicode", field=key, remedy="give it another name"
-        ) from None
+        raise InputError(f"{key}: is not valid Unicode; give it another name") from None
     return text
 
 
@@ -347,7 +338,7 @@ def _number(key: str, value: Any) -> Any:
     except (ValueError, TypeError, OverflowError):
         what = "a whole number" if kind is int else "a number"
         text = shortened(str(value), 40)
-        raise InputError(f'{key} "{text}" is not {what}', field=key, value=value) from None
+        raise InputError(f'{key} "{text}" is not {what}') from None
 
 
 def _objects(value: Any) -> tuple[int, ...] | tuple[tuple[int, ...], ...] | str | None:

@@ -79,7 +79,7 @@ def _dataset(ray: Any, run: IngestRun, joined: _Joined) -> Any:
         ray.cloudpickle.dumps(shared)
     except Exception as error:  # pickle raises whatever the object does
         problem = f"the encoder cannot be sent to other machines ({error})"
-        raise InputError(problem, field="encoder", remedy="give the encoder by name") from None
+        raise InputError(f"{problem}; give the encoder by name") from None
     actors, gpus, cpus = _sizes(ray, run.ray)
     context = DataContext.get_current().copy()
     context.enable_progress_bars = context.print_on_execution_start = False
@@ -116,8 +116,7 @@ def _sizes(ray: Any, options: RayOptions) -> tuple[int, float, int]:
     actors = options.actors or (max(1, int(all_gpus // gpus)) if gpus else machines)
     if actors * gpus > all_gpus:
         problem = f"{actors} actors with {gpus:g} GPUs each: the cluster has {all_gpus:g}"
-        remedy = "give fewer actors, or each a fraction of a GPU, such as 0.5"
-        raise InputError(problem, field="actors", value=actors, remedy=remedy)
+        raise InputError(f"{problem}; give fewer actors, or each a fraction of a GPU, such as 0.5")
     return actors, gpus, 0 if gpus or all_cpus <= actors else 1
 
 
@@ -195,10 +194,7 @@ class EncoderActor:
         if encoder.identity != here:
             raise InputError(
                 f'{socket.gethostname()}: the encoder is "{encoder.identity}" there, but "{here}" '
-                "here",
-                field="encoder",
-                value=encoder.identity,
-                remedy="name the device, the backend and the precision",
+                "here; name the device, the backend and the precision"
             )
         return encoder
 
@@ -325,4 +321,4 @@ class _Joined:
     def check_finished(self) -> None:
         if self._open:
             problem = f"Ray lost batches of {counted(len(self._open), 'video')}"
-            raise DejaCueError(problem, remedy="run the same command to resume")
+            raise DejaCueError(f"{problem}; run the same command to resume")

@@ -83,10 +83,8 @@ class Decoding:
             small = False
         if not small:
             raise InputError(
-                f"{encoder.name}: its fit cannot be sent to other processes",
-                field="fit",
-                remedy="make it a module-level function, or a method of a small object other than "
-                "the encoder",
+                f"{encoder.name}: its fit cannot be sent to other processes; make it a "
+                "module-level function, or a method of a small object other than the encoder"
             )
         return cls(info, max_pixels)
 
@@ -141,12 +139,8 @@ def _decoded(item: Item, how: Decoding, pool: BufferPool) -> Iterator[Chunk | En
     def differs(name: str) -> None:
         if not item.replace:
             raise InputError(
-                f'history "{name}" is already in the store, made from another video, masks or '
-                "options",
-                file=item.video,
-                field="id",
-                value=name,
-                remedy="give another id, or replace it",
+                f'{item.video}: history "{name}" is already in the store, made from another video, '
+                "masks or options; give another id, or replace it"
             )
 
     info = how.encoder

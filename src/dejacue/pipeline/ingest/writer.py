@@ -276,8 +276,7 @@ def check_room(path: StrPath, ids: Iterable[str], replace: bool) -> None:
     if taken and not replace:
         further = f" and {len(taken) - 1} more" if len(taken) > 1 else ""
         problem = f'already has a history "{shortened(taken[0])}"{further}'
-        remedy = "give another id, or replace it"
-        raise InputError(problem, file=path, field="id", value=taken[0], remedy=remedy)
+        raise InputError(f"{path}: {problem}; give another id, or replace it")
 
 
 def open_store(path: StrPath, encoder: Encoder) -> Store:
@@ -301,11 +300,8 @@ def check_encoder_of(store: Store, encoder: Encoder) -> None:
     if name != encoder.identity or dimension not in (None, encoder.dimension):
         holds = "an unnamed encoder" if name is None else f'"{name}"'
         raise InputError(
-            f'holds histories of {holds}, but this encoder is "{encoder.identity}"',
-            file=store.path,
-            field="encoder",
-            value=encoder.identity,
-            remedy="use one store per encoder",
+            f'{store.path}: holds histories of {holds}, but this encoder is "{encoder.identity}"; '
+            "use one store per encoder"
         )
 
 
@@ -316,8 +312,7 @@ def encoder_of(store: Store) -> str | None:
         return encoder_name(store.origin(first.id))
     if store.encoder is not None:
         problem = f'is empty and made for the encoder "{store.encoder}"'
-        remedy = "name the encoder"
-        raise InputError(problem, file=store.path, field="encoder", remedy=remedy)
+        raise InputError(f"{store.path}: {problem}; name the encoder")
     return None
 
 
@@ -337,14 +332,11 @@ class RayOptions:
     def check(self, engine: str) -> None:
         check_engine(engine, self.address)
         if engine != "ray" and self != RayOptions():
-            remedy = "name the engine ray, too, or leave them out"
-            raise InputError("actors need Ray", field="actors", remedy=remedy)
+            raise InputError("actors need Ray; name the engine ray, too, or leave them out")
         if self.actors is not None and self.actors < 1:
-            problem = f"actors {self.actors}: give at least 1"
-            raise InputError(problem, field="actors", value=self.actors)
+            raise InputError(f"actors {self.actors}: give at least 1")
         if self.gpus_per_actor is not None and not 0 <= self.gpus_per_actor < 1e3:
-            problem = f"GPUs per actor {self.gpus_per_actor}: give 0 or more"
-            raise InputError(problem, field="gpus_per_actor", value=self.gpus_per_actor)
+            raise InputError(f"GPUs per actor {self.gpus_per_actor}: give 0 or more")
 
 
 @dataclass(frozen=True, eq=False)

@@ -75,23 +75,21 @@ def check_names(names: str | Sequence[str]) -> tuple[str, ...]:
     """Return the names without needless blanks and repetitions; refuse what names nothing."""
     several = (names,) if isinstance(names, str) else tuple(names)
     if not several:
-        raise InputError("no name is given", field="names", remedy='name the object, such as "cup"')
+        raise InputError('no name is given; name the object, such as "cup"')
     cleaned: dict[str, str] = {}
     for name in several:
         words = " ".join(name.split())
         if not any(letter.isalpha() for letter in words):
             problem = f'the name "{shortened(words)}" has no letters'
-            remedy = 'name the object, such as "cup"'
-            raise InputError(problem, field="names", value=name, remedy=remedy)
+            raise InputError(f'{problem}; name the object, such as "cup"')
         if len(words) > MAX_NAME_LETTERS:
             problem = f'the name "{shortened(words, 40)}" has {len(words)} letters'
             remedy = f'use a few words, such as "glass cup" (at most {MAX_NAME_LETTERS} letters)'
-            raise InputError(problem, field="names", value=name, remedy=remedy)
+            raise InputError(f"{problem}; {remedy}")
         cleaned.setdefault(words.lower(), words)
     if len(cleaned) > MAX_NAMES:
         problem = f"{counted(len(cleaned), 'name')} are too many for one search"
-        remedy = f"give at most {MAX_NAMES}"
-        raise InputError(problem, field="names", value=len(cleaned), remedy=remedy)
+        raise InputError(f"{problem}; give at most {MAX_NAMES}")
     return tuple(cleaned.values())
 
 

@@ -76,7 +76,7 @@ def load_detector(
     detector = DETECTORS[name](device=device)
     if not isinstance(detector, Detector):
         problem = f'the plug-in "{name}" returned a {type(detector).__name__}, not a Detector'
-        raise InputError(problem, field="detector", value=name)
+        raise InputError(problem)
     return detector
 
 
@@ -295,8 +295,7 @@ def detection_of(
         return lambda picture: detector.detect(picture, names), detector.threshold
     if not isinstance(detector, ExampleDetector):
         problem = f"{detector.name} finds objects by their names, not by an example"
-        remedy = "use owlv2, or a name"
-        raise InputError(problem, field="detector", value=detector.name, remedy=remedy)
+        raise InputError(f"{problem}; use owlv2, or a name")
     guided = detector  # which mypy then knows inside the function
     return lambda picture: guided.detect_like(picture, example), detector.example_threshold
 

@@ -120,26 +120,19 @@ class ZeroShotDetector(ABC):
         corners, values = boxes.float().cpu().numpy(), scores.float().cpu().numpy()
         if not (np.isfinite(values).all() and np.isfinite(corners).all()):
             problem = f"{self.name} gave boxes that are not finite"
-            remedy = "its weights are damaged: download them again"
-            raise InputError(problem, field="detector", value=self.name, remedy=remedy)
+            raise InputError(f"{problem}; its weights are damaged: download them again")
         clipped, rows = distinct(corners, values, (picture.shape[0], picture.shape[1]))
         return [Detection(as_box(clipped[at]), float(values[at]), names[at]) for at in rows]
 
     def _unknown_letters(self, name: str) -> InputError:
         return InputError(
-            f'{self.name} cannot read the name "{shortened(name)}"',
-            field="names",
-            value=name,
-            remedy="give it in English",
+            f'{self.name} cannot read the name "{shortened(name)}"; give it in English'
         )
 
     def _too_long(self, names: Sequence[str], tokens: int, limit: int) -> InputError:
         return InputError(
             f'{self.name} reads at most {limit} tokens, but "{shortened(", ".join(names), 40)}" '
-            f"has {tokens}",
-            field="names",
-            value=names[0] if len(names) == 1 else len(names),
-            remedy="use fewer words",
+            f"has {tokens}; use fewer words"
         )
 
     def _run(self, function: Callable[[], Any]) -> Any:
@@ -152,7 +145,7 @@ class ZeroShotDetector(ABC):
                 raise
             problem = f"{self.name}: the device {self.device} is out of memory"
             remedy = "close other programs that use it, or use the device cpu"
-            raise InputError(problem, field="device", value=self.device, remedy=remedy) from error
+            raise InputError(f"{problem}; {remedy}") from error
 
 
 class GroundingDino(ZeroShotDetector):
@@ -332,8 +325,7 @@ def load(name: str, *, device: str | None = None) -> Detector:
     if lacking:
         missing = f"{lacking[0]} and {len(lacking) - 1} more are missing"
         problem = f"does not hold all weights of the model ({missing})"
-        remedy = "download it again"
-        raise InputError(problem, file=files.weights[0], field="weights", remedy=remedy)
+        raise InputError(f"{files.weights[0]}: {problem}; download it again")
     details = {"transformers": str(transformers.__version__), **files.details}
     detector = kind(model, processor, name, device=device, identity=files.identity, details=details)
     assert isinstance(detector, Detector)
@@ -345,9 +337,8 @@ def _kind(files: ModelFiles) -> tuple[type[ZeroShotDetector], str]:
     config = read_json(path)
     kind = config.get("model_type") if isinstance(config, dict) else None
     if str(kind) not in KINDS:
-        problem = f'describes a "{brief(kind)}", not a detector'
         remedy = f"give the folder of a model of the kind {', '.join(KINDS)}"
-        raise InputError(problem, file=path, field="model_type", value=kind, remedy=remedy)
+        raise InputError(f'{path}: describes a "{brief(kind)}", not a detector; {remedy}')
     return KINDS[str(kind)]
 
 
@@ -359,7 +350,6 @@ def _unloadable(files: ModelFiles, error: BaseException) -> DejaCueError:
     if "torchvision" in (reason := first_line(cause)):
         problem = f"transformers cannot be used beside this torchvision ({reason})"
         remedy = "install versions that fit each other, or uninstall torchvision"
-        return MissingExtra(problem, remedy=remedy)
-    problem = f"cannot be loaded ({first_line(error)})"
+        return MissingExtra(f"{problem}; {remedy}")
     remedy = "download its files again, or upgrade transformers"
-    return InputError(problem, file=files.folder, field="detector", remedy=remedy)
+    return InputError(f"{files.folder}: cannot be loaded ({first_line(error)}); {remedy}")

@@ -64,15 +64,14 @@ def check_name(name: str) -> None:
     if f"{family}:" in FAMILIES:
         if not model:
             example = next(example for example in EXAMPLES if example.startswith(name))
-            problem, remedy = f'"{name}" names no model', f"give one, such as {example}"
-            raise InputError(problem, field="encoder", value=name, remedy=remedy)
+            raise InputError(f'"{name}" names no model; give one, such as {example}')
     elif name not in ENCODERS and name not in PLUG_INS:
         known = [*ENCODERS, *PLUG_INS, *(f"{family}NAME" for family in FAMILIES)]
         near = [text for text in EXAMPLES if name and name.lower() in text.lower()]
         if not near:
             raise unknown("encoder", name, known)
         remedy = f'did you mean "{near[0]}"? known: {", ".join(known)}'
-        raise InputError(f'unknown encoder "{name}"', field="encoder", value=name, remedy=remedy)
+        raise InputError(f'unknown encoder "{name}"; {remedy}')
 
 
 def knows_no_words(name: str) -> bool:
@@ -99,7 +98,7 @@ def load_encoder(name: str = "siglip2", **options: Any) -> Encoder:
     encoder = _load(name, load, options, *filter(None, [model]), **hints)
     if not isinstance(encoder, Encoder):
         problem = f'the plug-in "{name}" returned a {type(encoder).__name__}, not an Encoder'
-        raise InputError(problem, field="encoder", value=name)
+        raise InputError(problem)
     return encoder
 
 
@@ -152,8 +151,7 @@ def encoder_name(history: HasOrigin) -> str:
     if model.startswith(("openclip:", "timm:")):
         return model
     problem = f'history {history.id} was made with "{identity or "an unnamed encoder"}"'
-    remedy = "name the encoder for the words, or give an .npz vocabulary"
-    raise InputError(problem, field="encoder", value=history.encoder, remedy=remedy)
+    raise InputError(f"{problem}; name the encoder for the words, or give an .npz vocabulary")
 
 
 def _loader(family: str) -> Callable[..., Encoder]:
@@ -172,8 +170,7 @@ def _load(
     known = inspect.signature(load).parameters if options else {}
     strange = [option for option in options if option not in known]
     if strange and all(parameter.kind is not parameter.VAR_KEYWORD for parameter in known.values()):
-        problem = f"{name} has no option {', '.join(strange)}"
-        raise InputError(problem, field=strange[0], remedy="leave it out")
+        raise InputError(f"{name} has no option {', '.join(strange)}; leave it out")
     encoder: Encoder = load(*model, **hints, **options)
     return encoder
 
@@ -184,8 +181,7 @@ def _siglip(name: str, options: dict[str, Any]) -> Encoder:
     for option, value in VARIANTS.get(name, {}).items():
         if options.get(option) not in (None, value):
             problem = f"{name} is siglip2 with {option} {value}, not {options[option]}"
-            remedy = f"leave {option} out, or name another encoder"
-            raise InputError(problem, field=option, value=options[option], remedy=remedy)
+            raise InputError(f"{problem}; leave {option} out, or name another encoder")
     options = {**options, **VARIANTS.get(name, {})}
     backend = options.pop("backend", None)
     if backend is None:  # a device is one of torch

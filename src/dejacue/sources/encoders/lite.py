@@ -83,10 +83,10 @@ def weights_file() -> Path:
     """Return the file inside the installed package."""
     spec = find_spec(PACKAGE)
     if spec is None or not spec.submodule_search_locations:
-        raise MissingExtra(f"lite needs the package {PACKAGE}", field=PACKAGE, remedy=REMEDY)
+        raise MissingExtra(f"lite needs the package {PACKAGE}; {REMEDY}")
     path = Path(spec.submodule_search_locations[0]) / FILE
     if not path.is_file():
-        raise InputError("no such file", file=path, remedy=f"install {PACKAGE} 0.1.0 again")
+        raise InputError(f"{path}: no such file; install {PACKAGE} 0.1.0 again")
     return path
 
 
@@ -127,7 +127,7 @@ class TensorUnpickler(pickle.Unpickler):
             )
         if module == "torch" and name in STORAGES:
             return name
-        raise InputError(f"contains {module}.{name}, which is no tensor", value=f"{module}.{name}")
+        raise InputError(f"contains {module}.{name}, which is no tensor")
 
     def persistent_load(self, pid: Any) -> Any:
         return pid
@@ -139,13 +139,13 @@ def read_weights(path: Path, sha256: str | None = None) -> Weights:
     with in_file(path):
         data = path.read_bytes()
         if sha256 is not None and hashlib.sha256(data).hexdigest() != sha256:
-            raise InputError("is not the file that is known (its hash differs)", remedy=remedy)
+            raise InputError(f"is not the file that is known (its hash differs); {remedy}")
         try:
             return _tensors(io.BytesIO(data))
         except InputError:
             raise
         except (pickle.UnpicklingError, EOFError, LookupError, TypeError, ValueError) as error:
-            raise InputError("is not an old file of torch, or damaged", remedy=remedy) from error
+            raise InputError(f"is not an old file of torch, or damaged; {remedy}") from error
 
 
 def _tensors(stream: io.BytesIO) -> Weights:

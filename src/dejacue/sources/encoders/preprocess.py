@@ -73,15 +73,13 @@ class Preprocessing:
 
     def __post_init__(self) -> None:
         if self.resample not in FILTERS:
-            problem = f'the filter "{self.resample}" is not one of {", ".join(FILTERS)}'
-            raise InputError(problem, field="resample", value=self.resample)
+            raise InputError(f'the filter "{self.resample}" is not one of {", ".join(FILTERS)}')
         if not 1 <= self.size <= self.resize <= crops.MAX_SIDE:
             limits = f"give 1 to {crops.MAX_SIDE}, and no more than the image has"
-            problem = f"crop of {self.size} pixels from {self.resize}: {limits}"
-            raise InputError(problem, field="size", value=self.size)
+            raise InputError(f"crop of {self.size} pixels from {self.resize}: {limits}")
         if len(self.mean) != 3 or len(self.std) != 3 or not all(self.std):
             problem = f"mean {self.mean} and deviation {self.std}: give three values for each"
-            raise InputError(problem, field="std", value=self.std)
+            raise InputError(problem)
 
     @property
     def usual(self) -> bool:
@@ -130,8 +128,7 @@ def of_transformers(folder: Path, called: str) -> Preprocessing:
     path = next(filter(Path.is_file, paths), None)
     if path is None:
         problem = f"{called} has no preprocessor_config.json, which defines how images are scaled"
-        remedy = f"copy the authors' file to {folder}, or use another model"
-        raise InputError(problem, field="encoder", value=called, remedy=remedy)
+        raise InputError(f"{problem}; copy the authors' file to {folder}, or use another model")
     config = read_json(path)
     if path == paths[1] and isinstance(config, dict):
         config = config.get("image_processor")
@@ -141,8 +138,7 @@ def of_transformers(folder: Path, called: str) -> Preprocessing:
         strange = sorted(key for key, value in config.items() if key not in KNOWN_KEYS and value)
         if strange:
             problem = f"asks for {', '.join(strange[:3])}, which dejacue does not support"
-            remedy = "use a model whose images are resized to one size"
-            raise InputError(problem, field=strange[0], remedy=remedy)
+            raise InputError(f"{problem}; use a model whose images are resized to one size")
         with _stating_scale():
             return _image_processor(config)
 
@@ -153,36 +149,34 @@ def _stating_scale() -> Iterator[None]:
     try:
         yield
     except (InputError, TypeError, ValueError, KeyError) as error:
-        problem = f"does not state how images are scaled ({error})"
-        raise InputError(problem, field=getattr(error, "field", None)) from None
+        raise InputError(f"does not state how images are scaled ({error})") from None
 
 
 def _image_processor(config: Mapping[str, Any]) -> Preprocessing:
     """Read the keys that most image processors of transformers share."""
     if not config.get("do_resize", True) or not config.get("do_rescale", True):
-        problem = "images that are not resized or not rescaled are not supported"
-        raise InputError(problem, field="do_resize")
+        raise InputError("images that are not resized or not rescaled are not supported")
     factor = float(config.get("rescale_factor") or 1 / 255) * 255
     cut = bool(config.get("do_center_crop"))
     size = config["size"]
     if isinstance(size, int):  # old files: of a square, or of the shorter side before a cut
         size = {"shortest_edge": size} if cut else {"height": size, "width": size}
     if not isinstance(size, Mapping):
-        raise InputError(f"size {size!r:.40} is not the length of one side", field="size")
+        raise InputError(f"size {size!r:.40} is not the length of one side")
     sides = {side for name in ("height", "width", "shortest_edge") if (side := size.get(name))}
     if len(sides) != 1 or size.get("longest_edge"):
-        raise InputError(f"size {dict(size)!r:.80} is not the length of one side", field="size")
+        raise InputError(f"size {dict(size)!r:.80} is not the length of one side")
     resize = int(sides.pop())
     crop: Any = config["crop_size"] if cut else resize
     if isinstance(crop, Mapping):
         if crop["height"] != crop["width"]:
-            raise InputError(f"crop_size {dict(crop)} is not a square", field="crop_size")
+            raise InputError(f"crop_size {dict(crop)} is not a square")
         crop = crop["height"]
     resample = config.get("resample")
     if resample is None:
         kind = str(config.get("image_processor_type") or config.get("feature_extractor_type"))
         if not kind.startswith("ViT"):  # of the others, the file says it
-            raise InputError("resample is missing", field="resample")
+            raise InputError("resample is missing")
         resample = FILTERS["bilinear"]
     mean, std = [0.0] * 3, [1.0] * 3
     if config.get("do_normalize", True):
@@ -202,7 +196,7 @@ def of_open_clip(config: Mapping[str, Any], size: int, called: str) -> Preproces
     mode = config.get("resize_mode", "shortest")
     if mode not in ("shortest", "squash"):
         problem = f"{called}: its images are resized by {mode}, which dejacue does not support"
-        raise InputError(problem, field="resize_mode", value=mode)
+        raise InputError(problem)
     with named(called), _stating_scale():
         return Preprocessing(
             size,
@@ -220,11 +214,10 @@ def of_timm(config: Mapping[str, Any], called: str) -> Preprocessing:
     mode = config.get("crop_mode", "center")
     if mode not in ("center", "squash"):
         problem = f"{called}: its images are cropped by {mode}, which dejacue does not support"
-        raise InputError(problem, field="crop_mode", value=mode)
+        raise InputError(problem)
     height, width = config["input_size"][1:]
     if height != width:
-        problem = f"{called}: takes images of {width}×{height} pixels, not squares"
-        raise InputError(problem, field="input_size", value=(height, width))
+        raise InputError(f"{called}: takes images of {width}×{height} pixels, not squares")
     resize = math.floor(height / config["crop_pct"])
     scale = tuple(config["mean"]), tuple(config["std"])
     with named(called):

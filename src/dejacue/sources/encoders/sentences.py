@@ -93,10 +93,9 @@ def read_sentences(folder: Path | None = None) -> tuple[str, ...]:
     features = (folder or release_folder()) / "data" / "features" / "siglip2"
     if not features.is_dir():
         raise MissingData(
-            "the paper's release is not here, whose sentences are compared",
-            field="DEJACUE_DATA",
-            remedy='run "dejacue data fetch" (pip install dejacue-paper), or set DEJACUE_DATA to '
-            "the folder that contains data/",
+            "the paper's release is not here, whose sentences are compared; run \"dejacue data "
+            'fetch" (pip install dejacue-paper), or set DEJACUE_DATA to the folder that contains '
+            "data/"
         )
     texts = {}
     for history in dict.fromkeys(history for history, _ in PLACES):
@@ -105,8 +104,7 @@ def read_sentences(folder: Path | None = None) -> tuple[str, ...]:
     sentences = tuple(str(texts[history][at]) for history, at in PLACES if at < texts[history].size)
     if hashlib.sha256("\n".join(sentences).encode()).hexdigest() != SHA256:
         problem = "does not have the sentences of the paper's release"
-        remedy = "fetch the release again"
-        raise InputError(problem, file=features, field="state_texts", remedy=remedy)
+        raise InputError(f"{features}: {problem}; fetch the release again")
     return sentences
 
 

@@ -60,8 +60,7 @@ class Tokenizer:
         try:
             self._tokenizer = tokenizers.Tokenizer.from_file(str(path))
         except Exception as error:  # the library raises plain exceptions
-            problem = f"is not a tokenizer file ({first_line(error)})"
-            raise InputError(problem, file=path) from None
+            raise InputError(f"{path}: is not a tokenizer file ({first_line(error)})") from None
         self._tokenizer.enable_truncation(length)
         pad = self._tokenizer.token_to_id("<pad>")
         self._tokenizer.enable_padding(length=length, pad_id=pad or 0, pad_token="<pad>")
@@ -205,8 +204,7 @@ def session(path: Path | bytes, threads: int | None = None) -> Any:
         if lacks_memory(error):
             raise
         name = "the bundled model" if isinstance(path, bytes) else path
-        problem = f"is not a usable ONNX model ({first_line(error)})"
-        raise InputError(problem, file=name) from None
+        raise InputError(f"{name}: is not a usable ONNX model ({first_line(error)})") from None
 
 
 def _threads() -> int:
@@ -221,8 +219,7 @@ def run(model: Any, name: str, values: Any) -> Any:
     inputs = [value.name for value in model.get_inputs()]
     outputs = [value.name for value in model.get_outputs()]
     if name not in inputs:
-        problem = f"the ONNX model takes {', '.join(inputs)}, not {name}"
-        raise InputError(problem, field="inputs", value=name)
+        raise InputError(f"the ONNX model takes {', '.join(inputs)}, not {name}")
     output = "pooler_output" if "pooler_output" in outputs else outputs[0]
     kind = next(value.type for value in model.get_inputs() if value.name == name)
     if kind == "tensor(float16)":

@@ -65,11 +65,8 @@ def choose_device(device: str | None) -> str:
     if kind not in available:
         raise unknown("device", device, sorted(available))
     if not available[kind]:
-        problem, remedy = (
-            f'the device "{device}" is not available',
-            "leave the device out, or use cpu",
-        )
-        raise InputError(problem, field="device", value=device, remedy=remedy)
+        problem = f'the device "{device}" is not available'
+        raise InputError(f"{problem}; leave the device out, or use cpu")
     return device
 
 
@@ -95,15 +92,15 @@ def load_model(name: str, load: Callable[[], Any]) -> Any:
         return load()
     except ImportError as error:
         problem = f"{name} needs a package that is not installed ({first_sentence(error)})"
-        raise MissingExtra(problem, field="encoder", value=name) from None
+        raise MissingExtra(problem) from None
     except Exception as error:  # transformers, safetensors and tokenizers raise their own kinds
         problem = f"{name} could not be loaded ({first_sentence(error)})"
         remedy = f"its files may be incomplete: download them again, or {ANOTHER_MODEL}"
-        raise MissingData(problem, field="encoder", value=name, remedy=remedy) from None
+        raise MissingData(f"{problem}; {remedy}") from None
 
 
-def _bad_model(name: str, problem: str, remedy: str | None = None) -> InputError:
-    return InputError(f"{name}{problem}", field="encoder", value=name, remedy=remedy)
+def _bad_model(name: str, problem: str) -> InputError:
+    return InputError(f"{name}{problem}")
 
 
 class Tower:
@@ -251,10 +248,10 @@ class TorchEncoder(Encoder):
         except (RuntimeError, ValueError, TypeError, AttributeError, IndexError) as error:
             pixels = f"{self.size}×{self.size} pixels ({first_sentence(error)})"
             problem = f" gives no features for an image of {pixels}"
-            raise _bad_model(self.name, problem, ANOTHER_MODEL) from None
+            raise _bad_model(self.name, f"{problem}; {ANOTHER_MODEL}") from None
         if float(first @ again) < MIN_REPEATED_COSINE:
             problem = " gives different features for the same image"
-            raise _bad_model(self.name, problem, ANOTHER_MODEL)
+            raise _bad_model(self.name, f"{problem}; {ANOTHER_MODEL}")
         self.dimension = len(first)
         self.identity = files.identity
         self.details = {
@@ -364,7 +361,7 @@ def text_length(called: str, config: Any, tokenizer: Any) -> int:
     first, second = (set(tokenizer(text)["input_ids"]) for text in ("empty cup", "full plate"))
     if first == second:
         remedy = "check that its files are complete"
-        raise _bad_model(called, ": its tokenizer knows no words", remedy)
+        raise _bad_model(called, f": its tokenizer knows no words; {remedy}")
     positions = getattr(getattr(config, "text_config", config), "max_position_embeddings", None)
     known = [n for n in (positions, tokenizer.model_max_length) if n and n < MAX_TOKENS]
     if not known:
@@ -498,12 +495,10 @@ def _find_open_clip(
         files = find_model(place, called, OPEN_CLIP_FILES)
         path = files.folder / OPEN_CLIP_CONFIG
         if not path.is_file():
-            problem = f" has no {OPEN_CLIP_CONFIG}, so it is not an open_clip model"
-            raise _bad_model(called, problem)
+            raise _bad_model(called, f" has no {OPEN_CLIP_CONFIG}, so it is not an open_clip model")
         config = read_json(path)
         if not isinstance(config, dict) or not isinstance(config.get("preprocess_cfg"), dict):
-            problem = "has no preprocess_cfg, which says how images are scaled"
-            raise InputError(problem, file=path, field="preprocess_cfg")
+            raise InputError(f"{path}: has no preprocess_cfg, which says how images are scaled")
         files = replace(files, name=f"openclip:{HUB if place != name else ''}{files.name}")
         options: dict[str, Any] = {"require_pretrained": True}
         return files, f"local-dir:{files.folder}", options, config["preprocess_cfg"]
@@ -536,11 +531,10 @@ def _listed_open_clip(open_clip: Any, name: str) -> tuple[str, str]:
     models = open_clip.list_models()
     if architecture not in models:
         remedy = f"{_did_you_mean(architecture, models)}open_clip.list_models() lists all"
-        problem = f'open_clip has no model "{architecture}"'
-        raise InputError(problem, field="encoder", value=architecture, remedy=remedy)
+        raise InputError(f'open_clip has no model "{architecture}"; {remedy}')
     tags = open_clip.list_pretrained_tags_by_model(architecture)
     if not tags:
-        raise _bad_model(f"openclip:{architecture}", " has no published weights", ANOTHER_MODEL)
+        raise _bad_model(f"openclip:{architecture}", f" has no published weights; {ANOTHER_MODEL}")
     if tag and tag not in tags:
         raise unknown(f"weights of openclip:{architecture}", tag, tags)
     return architecture, tag or tags[-1]
@@ -588,10 +582,9 @@ def _timm_repository(timm: Any, name: str) -> str:
         return name
     known = timm.list_pretrained()
     if name not in known and name not in timm.list_models():  # without a tag: timm's default
-        remedy = f"{_did_you_mean(name, known)}timm.list_pretrained() lists all"
         problem = f'timm has no weights "{name}"'
-        raise InputError(problem, field="encoder", value=name, remedy=remedy)
+        raise InputError(f"{problem}; {_did_you_mean(name, known)}timm.list_pretrained() lists all")
     repository = timm.get_pretrained_cfg(name).hf_hub_id
     if not repository:
-        raise _bad_model(f"timm:{name}", " has no weights on the Hub", ANOTHER_MODEL)
+        raise _bad_model(f"timm:{name}", f" has no weights on the Hub; {ANOTHER_MODEL}")
     return str(repository)

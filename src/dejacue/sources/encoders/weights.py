@@ -84,8 +84,7 @@ class Weights:
             if expected is not None and sha256(path) != expected:
                 source = f"{name} of {self.repository} at revision {self.revision}"
                 problem = "is not the published file (its sha256 differs)"
-                remedy = f"delete it and download {source} again"
-                raise InputError(problem, file=path, remedy=remedy)
+                raise InputError(f"{path}: {problem}; delete it and download {source} again")
 
     def damaged(self) -> list[Path]:
         """Return the files on this machine that are not whole, as far as a short look tells."""
@@ -148,7 +147,7 @@ class Weights:
             part.unlink()
             differs = f"the sha256 of {name} differs from the one on the Hub"
             problem = f"{self.repository}: {differs}, so the download was discarded"
-            raise InputError(problem, field="sha256", remedy="fetch it again")
+            raise InputError(f"{problem}; fetch it again")
         os.replace(part, target)
         return True
 
@@ -206,12 +205,11 @@ def obtain(
         return
     problem = f" could not be downloaded ({reason})" if reason else f": has no {', '.join(absent)}"
     then = "" if os.environ.get(FOLDER) else f" and set {FOLDER} to it"
-    remedy = (
-        "on a machine with a connection, run: "
+    raise MissingData(
+        f"{name}{problem}; on a machine with a connection, run: "
         f"{' && '.join(weights.line() for weights in models)}; then copy "
         f"{os.environ.get(FOLDER) or 'FOLDER'} here{then}"
     )
-    raise MissingData(f"{name}{problem}", field="model", value=name, remedy=remedy)
 
 
 def files_in(folder: Path, names: Iterable[str]) -> dict[str, Path]:
@@ -219,8 +217,7 @@ def files_in(folder: Path, names: Iterable[str]) -> dict[str, Path]:
     files = {name: folder.expanduser() / name for name in names}
     for path in files.values():
         if not path.is_file():
-            remedy = f"the folder must hold {', '.join(files)}"
-            raise MissingData("does not exist", file=path, remedy=remedy)
+            raise MissingData(f"{path}: does not exist; the folder must hold {', '.join(files)}")
     return files
 
 
@@ -269,11 +266,10 @@ def find_model(
             if not files:
                 problem = f"holds no model weights ({', '.join(weights)})"
                 remedy = f"download them with: hf download REPOSITORY --local-dir {folder}"
-                raise MissingData(problem, file=folder, remedy=remedy)
+                raise MissingData(f"{folder}: {problem}; {remedy}")
             return ModelFiles(name if folder is of_user else folder.resolve().name, folder, files)
     if "\\" in name or name.startswith((".", "~", "/")) or name.count("/") > 1:
-        problem = f"{called}: the folder {name} does not exist"
-        raise MissingData(problem, field="model", value=called)
+        raise MissingData(f"{called}: the folder {name} does not exist")
     folder = _snapshot(name, called, weights, revision)
     return ModelFiles(name, folder, _chosen(folder, weights))
 
@@ -322,7 +318,7 @@ def _snapshot(name: str, called: str, weights: Sequence[str], revision: str | No
             f"the name, or on a machine with a connection run: hf download {name}{at} --local-dir "
             f"FOLDER/{name}, then set {FOLDER} to that FOLDER"
         )
-    raise MissingData(f"{called}{problem}", field="model", value=called)
+    raise MissingData(f"{called}{problem}")
 
 
 # files

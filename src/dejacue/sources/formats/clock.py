@@ -31,21 +31,18 @@ def frame_ends_s(history: History, name: str | None = None) -> NDArray[np.float6
     """
     name = name or f'history "{history.id}"'
     if history.times_s is None:
-        problem = f"{name} has no timestamps, but this format is in seconds"
-        remedy = (
+        raise InputError(
+            f"{name} has no timestamps, but this format is in seconds; "
             "build it from a video, or give it times (for a folder of images: the setting rate=25)"
         )
-        raise InputError(problem, field="times_s", remedy=remedy)
     if history.ends_s is None:
         problem = f"{name} has a single frame of unknown duration"
-        remedy = "export it in frames (CSV, JSON, Parquet)"
-        raise InputError(problem, field="ends_s", remedy=remedy)
+        raise InputError(f"{problem}; export it in frames (CSV, JSON, Parquet)")
     late = np.flatnonzero(np.diff(history.times_s) <= 0)
     if late.size:
         frame = int(history.frames[late[0] + 1])
         problem = f"{name}: its times do not increase at frame {frame}"
-        remedy = "order frames by presentation time"
-        raise InputError(problem, field="times_s", value=frame, remedy=remedy)
+        raise InputError(f"{problem}; order frames by presentation time")
     return history.ends_s
 
 
@@ -91,7 +88,7 @@ class Clock:
         read = [(frame.source, frame.time_s) for frame in open_video(path).late()]
         if any(time is None for _, time in read):
             remedy = "give a video, or a history made with a rate"
-            raise InputError("has no timestamps", file=path, field="times", remedy=remedy)
+            raise InputError(f"{path}: has no timestamps; {remedy}")
         frames, times = np.array([source for source, _ in read]), np.array([t for _, t in read])
         history = History(np.ones((len(read), 1)), frames, times_s=times.astype(float))
         assert history.times_s is not None
@@ -107,7 +104,7 @@ class Clock:
         first, last = np.searchsorted(self.frames, tuple(window)).tolist()
         if last >= len(self.frames) or tuple(self.frames[[first, last]].tolist()) != tuple(window):
             problem = f"{self.name} does not contain both ends of the window {window}"
-            raise InputError(problem, field="times", value=window, remedy="give the video")
+            raise InputError(f"{problem}; give the video")
         return float(self.starts[first]), float(self.ends[last])
 
     def window(self, times_s: tuple[float, float], tolerance_s: float) -> Window:
@@ -118,8 +115,7 @@ class Clock:
             raise self._beyond(f"{problem}, {self.ends[-1]:g} s")
         first, last = np.searchsorted(self.starts, np.array(times_s) - tolerance_s).tolist()
         if first >= last:
-            problem = f"no frame of {self.name} starts in {start:g} to {end:g} s"
-            raise InputError(problem, field="times_s", value=times_s)
+            raise InputError(f"no frame of {self.name} starts in {start:g} to {end:g} s")
         return Window(int(self.frames[first]), int(self.frames[last - 1]))
 
     def check(self, window: Window) -> None:
@@ -129,7 +125,7 @@ class Clock:
             raise self._beyond(f"{problem}, frame {self.frames[-1]}")
 
     def _beyond(self, problem: str) -> InputError:
-        return InputError(problem, field="end", remedy="correct it, or give the right video")
+        return InputError(f"{problem}; correct it, or give the right video")
 
 
 class Clocks:

@@ -106,8 +106,7 @@ def read(text: str) -> list[Span]:
     """
     root = parse_xml(text, "annotations", "an export of CVAT for video 1.1")
     if root.find("track") is None and root.find("image") is not None:
-        remedy = 'export it as "CVAT for video 1.1"'
-        raise InputError("holds images, not tracks", field="track", remedy=remedy)
+        raise InputError('holds images, not tracks; export it as "CVAT for video 1.1"')
     spans = []
     for track in root.findall("track"):
         label = track.get("label")
@@ -129,12 +128,10 @@ def _shape(box: Element) -> tuple[int, str | None]:
     try:
         frame = int(box.get("frame", ""))
     except ValueError:
-        problem = f'frame "{box.get("frame")}" is not a whole number'
-        raise InputError(problem, field="frame", value=box.get("frame")) from None
+        raise InputError(f'frame "{box.get("frame")}" is not a whole number') from None
     if box.get("outside") == "1":
         return frame, None
     for attribute in box.findall("attribute"):
         if attribute.get("name") == ATTRIBUTE:
             return frame, (attribute.text or "").strip()
-    problem = f'frame {frame} has no attribute "{ATTRIBUTE}"'
-    raise InputError(problem, field=ATTRIBUTE, value=frame, remedy="add it to the label")
+    raise InputError(f'frame {frame} has no attribute "{ATTRIBUTE}"; add it to the label')

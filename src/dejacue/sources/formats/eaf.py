@@ -107,9 +107,7 @@ def read(text: str) -> list[Span]:
     header = root.find("HEADER")
     unit = "milliseconds" if header is None else header.get("TIME_UNITS", "milliseconds")
     if unit != "milliseconds":
-        problem = f'uses the time unit "{unit:.40}"'
-        remedy = "save it in ELAN with milliseconds"
-        raise InputError(problem, field="TIME_UNITS", value=unit, remedy=remedy)
+        raise InputError(f'uses the time unit "{unit:.40}"; save it in ELAN with milliseconds')
     video, shift = _video(root)
     slots = {slot.get("TIME_SLOT_ID"): slot.get("TIME_VALUE") for slot in root.iter("TIME_SLOT")}
     tiers = [(tier, _holds_states(tier)) for tier in root.findall("TIER")]
@@ -130,7 +128,7 @@ def read(text: str) -> list[Span]:
                     slots.get(annotation.get(key)) for key in ("TIME_SLOT_REF1", "TIME_SLOT_REF2")
                 )
                 if start is None or end is None:
-                    raise InputError("has no time", field="TIME_SLOT", remedy="align it in ELAN")
+                    raise InputError("has no time; align it in ELAN")
                 first, last = times(start, end, scale=1e-3)
             state, sentences = name, _value(annotation)
             if holds_states:

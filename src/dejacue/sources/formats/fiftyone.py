@@ -59,11 +59,10 @@ def read(text: str) -> list[Span]:
         return _read_samples(samples)
     labels = member(document, "labels", dict)
     if labels is None:
-        remedy = "check that it is a temporal detection dataset"
-        raise InputError('has no "labels" by video', field="labels", remedy=remedy)
+        raise InputError('has no "labels" by video; check that it is a temporal detection dataset')
     for video, rows in labels.items():
         if not isinstance(rows, list | None):
-            raise InputError(f'labels of "{video}" are not a list', field="labels")
+            raise InputError(f'labels of "{video}" are not a list')
     return [
         _span(row, document.get("classes"), video, f'labels of "{video}", {at}')
         for video, rows in labels.items()
@@ -79,7 +78,7 @@ def _read_samples(samples: list[Any]) -> list[Span]:
         video = member(sample, "filepath", str)
         if video is None:
             remedy = "check that it is the samples.json of a dataset"
-            raise InputError(f'sample {at} has no "filepath"', field="filepath", remedy=remedy)
+            raise InputError(f'sample {at} has no "filepath"; {remedy}')
         for name, value in sample.items():
             if isinstance(value, dict) and value.get("_cls") == "TemporalDetections":
                 fields[name] = None
@@ -87,8 +86,7 @@ def _read_samples(samples: list[Any]) -> list[Span]:
                 spans += [_span(row, None, video, f'"{name}" of {video}') for row in rows]
     if len(fields) > 1:
         problem = f"has temporal detections in the fields {', '.join(fields)}"
-        remedy = "export the dataset with one of them"
-        raise InputError(problem, field="detections", value=tuple(fields), remedy=remedy)
+        raise InputError(f"{problem}; export the dataset with one of them")
     return spans
 
 
@@ -96,16 +94,15 @@ def _span(row: Any, classes: Any, video: str, where: str) -> Span:
     with named(where):
         if not isinstance(row, dict) or ("support" in row) == ("timestamps" in row):
             problem = 'must be an object with a "label" and either "support" or "timestamps"'
-            raise InputError(problem, field="support")
+            raise InputError(problem)
         label = row.get("label")
         if type(label) is int and isinstance(classes, list) and 0 <= label < len(classes):
             label = classes[label]
         if not isinstance(label, str):
-            problem = f'label {brief(label)} is neither text nor one of "classes"'
-            raise InputError(problem, field="label", value=label)
+            raise InputError(f'label {brief(label)} is neither text nor one of "classes"')
         pair = row.get("support", row.get("timestamps"))
         if not isinstance(pair, list) or len(pair) != 2:
-            raise InputError(f"{brief(pair)} is not a pair [first, last]", field="support")
+            raise InputError(f"{brief(pair)} is not a pair [first, last]")
         attributes = member(row, "attributes", dict)
         object = member(row if attributes is None else attributes, "object", str)
         window = frames(pair[0], pair[1], base=1) if "support" in row else None

@@ -67,8 +67,7 @@ def read(text: str) -> list[Span]:
     tasks = parse_json(text)
     tasks = [tasks] if isinstance(tasks, dict) else tasks
     if not isinstance(tasks, list) or not all(isinstance(task, dict) for task in tasks):
-        remedy = "export it from Label Studio as JSON"
-        raise InputError("must be a list of tasks", field="tasks", remedy=remedy)
+        raise InputError("must be a list of tasks; export it from Label Studio as JSON")
     key = "annotations" if any(task.get("annotations") for task in tasks) else "predictions"
     spans: list[Span] = []
     for at, task in enumerate(tasks, start=1):
@@ -79,7 +78,7 @@ def read(text: str) -> list[Span]:
                 if isinstance(answer, dict) and not answer.get("was_cancelled")
             ]
             if len(answers) > 1:
-                raise InputError(f"has {len(answers)} {key}", field=key, remedy="keep one")
+                raise InputError(f"has {len(answers)} {key}; keep one")
             video = member(task.get("data"), "video", str)
             for region in _list_of(answers[0], "result") if answers else ():
                 spans += _spans(region, video)
@@ -89,7 +88,7 @@ def read(text: str) -> list[Span]:
 def _list_of(item: dict[str, Any], key: str) -> list[Any]:
     value = item.get(key)
     if not isinstance(value, list | None):
-        raise InputError(f'"{key}" is not a list', field=key)
+        raise InputError(f'"{key}" is not a list')
     return value or []
 
 
@@ -102,11 +101,10 @@ def _spans(region: Any, video: str | None) -> Iterator[Span]:
             labels = [str(label) for label in value[_KIND]]
             pairs = [(pair["start"], pair["end"]) for pair in value["ranges"]]
         except (KeyError, TypeError):
-            problem = f'has no "ranges" of start and end with "{_KIND}"'
-            raise InputError(problem, field="ranges") from None
+            raise InputError(f'has no "ranges" of start and end with "{_KIND}"') from None
         if len(labels) * len(pairs) > _MAX_SPANS:
             problem = f"has {len(labels)} labels with {len(pairs)} ranges each"
-            raise InputError(problem, field="ranges", remedy="give a region one label")
+            raise InputError(f"{problem}; give a region one label")
         objects = member(region.get("meta"), "object", list)
         object = str(objects[0]) if objects else None
         texts = tuple(map(str, member(region.get("meta"), "text", list) or ()))

@@ -30,8 +30,7 @@ def write(marks: Marks) -> bytes:
     for object in marks.objects:
         of_object = [span for span in marks.spans if span.object == object]
         if any(abs(time) > MAX_SECONDS for span in of_object for time in span.seconds):
-            problem = f'history "{object}": Rerun holds at most {MAX_SECONDS:g} s'
-            raise InputError(problem, field="times_s")
+            raise InputError(f'history "{object}": Rerun holds at most {MAX_SECONDS:g} s')
         for lane, spans in _lanes(of_object).items():
             changes = _changes(spans)
             recording.send_columns(
@@ -81,7 +80,7 @@ def read(path: str) -> list[Span]:
     except Exception as error:  # whatever Rust says of a damaged file
         raise InputError(f"cannot be read as a Rerun recording ({first_line(error)})") from None
     if not rows:
-        raise InputError(f'has no StateChange on the timeline "{TIMELINE}"', field=TIMELINE)
+        raise InputError(f'has no StateChange on the timeline "{TIMELINE}"')
     return [span for entity, changes in rows.items() for span in _spans(entity, changes)]
 
 
@@ -96,6 +95,5 @@ def _spans(entity: str, changes: Sequence[tuple[float, Any]]) -> list[Span]:
     ]
     if ordered[-1][1]:
         problem = f'{entity}: the state "{ordered[-1][1]}" never ends'
-        remedy = 'log a change to "" at its end'
-        raise InputError(problem, field="state", value=ordered[-1][1], remedy=remedy)
+        raise InputError(f'{problem}; log a change to "" at its end')
     return spans

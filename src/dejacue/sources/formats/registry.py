@@ -94,7 +94,7 @@ def format_in(path: str | os.PathLike[str]) -> Format | None:
     if os.path.isdir(name) or name.lower().endswith(".zip"):
         what, remedy = ("a folder", "") if os.path.isdir(name) else ("an archive", "unpack it and ")
         remedy += "give the file inside: labels.json, annotations.xml …"
-        raise InputError(f"is {what}", file=name, remedy=remedy)
+        raise InputError(f"{name}: is {what}; {remedy}")
     format = format_of(name)
     if format is not None or not name.lower().endswith((".json", ".xml")):
         return format

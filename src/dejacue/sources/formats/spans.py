@@ -92,8 +92,7 @@ class Marks:
         """Return the video of all objects (None: not known); several are refused."""
         known = {video for video in self.objects.values() if video is not None}
         if len(known) > 1:
-            problem = f"{what} belong to one video, not to {', '.join(sorted(known))}"
-            raise InputError(problem, field="videos")
+            raise InputError(f"{what} belong to one video, not to {', '.join(sorted(known))}")
         return known.pop() if known else None
 
 
@@ -117,12 +116,10 @@ def times(start: Any, end: Any, scale: float = 1.0) -> tuple[float, float]:
         except (TypeError, ValueError):
             number = math.nan
         if not math.isfinite(number) or abs(number) > MAX_SECONDS:
-            problem = f"time {brief(value)} is not a finite number"
-            raise InputError(problem, field="time", value=value, remedy="correct it")
+            raise InputError(f"time {brief(value)} is not a finite number; correct it")
         seconds.append(number)
     if seconds[1] <= seconds[0]:
-        problem = f"ends at {seconds[1]:g} s, not after its start at {seconds[0]:g} s"
-        raise InputError(problem, field="end", value=end)
+        raise InputError(f"ends at {seconds[1]:g} s, not after its start at {seconds[0]:g} s")
     return seconds[0], seconds[1]
 
 
@@ -130,26 +127,23 @@ def frames(first: Any, last: Any, base: int = 0) -> Window:
     """Check the frames of a span, counted from ``base`` with both ends inclusive."""
     for value in (first, last):
         if type(value) is not int or not base <= value <= MAX_FRAME:
-            problem = f"frame {brief(value)} is not a whole number, {base} or more"
-            raise InputError(problem, field="frame", value=value)
+            raise InputError(f"frame {brief(value)} is not a whole number, {base} or more")
     if last < first:
-        problem = f"ends at frame {last}, before its start at frame {first}"
-        raise InputError(problem, field="end", value=last)
+        raise InputError(f"ends at frame {last}, before its start at frame {first}")
     return Window(first - base, last - base)
 
 
 def parse_xml(text: str, root: str, what: str) -> Element:
     """Return the root of a document; definitions, which can grow without bounds, are refused."""
     if "<!DOCTYPE" in text or "<!ENTITY" in text:
-        problem = "defines entities (<!DOCTYPE>), which such files do not need"
-        raise InputError(problem, field="DOCTYPE", remedy="remove them")
+        raise InputError("defines entities (<!DOCTYPE>), which such files do not need; remove them")
     try:
         element = ElementTree.fromstring(text)
     except (ElementTree.ParseError, ValueError) as error:
         raise InputError(f"not valid XML, or cut short ({first_line(error)})") from None
     if element.tag != root:
         problem = f"begins with <{element.tag:.40}>, not with <{root}>"
-        raise InputError(problem, field=root, remedy=f"check that it is {what}")
+        raise InputError(f"{problem}; check that it is {what}")
     return element
 
 

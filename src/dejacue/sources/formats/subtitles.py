@@ -69,15 +69,14 @@ def read(text: str) -> list[Span]:
         with named(f'cue "{lines[at].strip()}"'):
             match = _TIMES.fullmatch(lines[at])
             if match is None:
-                problem = "is not two times in hours, minutes, seconds and milliseconds"
-                raise InputError(problem, field="time")
+                raise InputError("is not two times in hours, minutes, seconds and milliseconds")
             start, end = _milliseconds(match.groups()[:4]), _milliseconds(match.groups()[4:])
             seconds = times(start, end, 1e-3)
             words = " ".join(lines[at + 1 :]).strip()
             if vtt:
                 words = _unescaped(words)
             if not words:
-                raise InputError("has no text", field="state", remedy="give the state")
+                raise InputError("has no text; give the state")
         object, mark, rest = words.partition(_AFTER_OBJECT)
         state, _, sentences = (rest if mark else words).partition(": ")
         descriptions = tuple(filter(None, sentences.split(" / ")))
@@ -85,8 +84,7 @@ def read(text: str) -> list[Span]:
             Span(state.strip(), None, seconds, object if mark else None, descriptions=descriptions)
         )
     if not spans:
-        remedy = "a cue is a line with two times and -->, then a line of text"
-        raise InputError("has no cue", field="cue", remedy=remedy)
+        raise InputError("has no cue; a cue is a line with two times and -->, then a line of text")
     return spans
 
 
@@ -96,8 +94,7 @@ def _unescaped(text: str) -> str:
     try:
         return html.unescape(re.sub("<[^>]*>", "", tagged + end) + rest)
     except ValueError:  # of a number of thousands of digits
-        problem, remedy = "a character reference (&#…;) is no character", "correct it"
-        raise InputError(problem, field="text", remedy=remedy) from None
+        raise InputError("a character reference (&#…;) is no character; correct it") from None
 
 
 def _milliseconds(parts: tuple[str, ...]) -> int:

@@ -12,7 +12,6 @@ import io
 import operator
 import os
 import struct
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from itertools import count
@@ -76,17 +75,16 @@ def _csv_rows(
         if missing:
             problem, listed = f"no column {', '.join(missing)}", ", ".join(needed)
             remedy = f"the first line must name the columns {listed}, separated by commas"
-            raise InputError(problem, field=missing[0], remedy=remedy)
-        column, times = Counter(columns).most_common(1)[0]
-        if times > 1:
-            raise InputError("two columns have the same name", field=column)
+            raise InputError(f"{problem}; {remedy}")
+        if len(set(columns)) < len(columns):
+            raise InputError("two columns have the same name")
         if allowed is not None:
             with in_file(path, 1):
                 check_keys(columns, allowed)
         for cells in reader:
             if cells and len(cells) != len(columns):
                 problem = f"{len(cells)} cells for {len(columns)} columns"
-                raise InputError(problem, line=reader.line_num)
+                raise InputError(f"line {reader.line_num}: {problem}")
             row = {
                 column: cell if column in TEXT_COLUMNS else cell.strip()
                 for column, cell in zip(columns, cells, strict=False)
@@ -95,7 +93,7 @@ def _csv_rows(
             if cells:
                 yield in_file(path, reader.line_num), row
     except csv.Error as error:
-        raise InputError(f"not CSV ({error})", line=reader.line_num) from None
+        raise InputError(f"line {reader.line_num}: not CSV ({error})") from None
 
 
 def _parquet(path: str, needed: Sequence[str], columns: Sequence[str]) -> Iterator[Any]:
@@ -125,13 +123,11 @@ def _parquet(path: str, needed: Sequence[str], columns: Sequence[str]) -> Iterat
         decoded = sum(map(operator.mul, sizes, ratios))
         if decoded > most:
             problem = f"may unpack {size >> 10} kB to more than {most >> 20} MB"
-            remedy = "save it with the compression snappy, or without"
-            raise InputError(problem, value=decoded, remedy=remedy)
+            raise InputError(f"{problem}; save it with the compression snappy, or without")
         for number in numbers:
             for batch in file.iter_batches(_BATCH_ROWS, row_groups=[number], columns=used):
                 if batch.nbytes > most:
-                    problem = f"unpacks {size >> 10} kB to more than {most >> 20} MB"
-                    raise InputError(problem, value=batch.nbytes)
+                    raise InputError(f"unpacks {size >> 10} kB to more than {most >> 20} MB")
                 yield batch
 
 
@@ -172,7 +168,7 @@ def _arrow(path: str, needed: Sequence[str], columns: Sequence[str]) -> Iterator
         raise pyarrow.ArrowInvalid("Not an Arrow file")
     for message in ipc.MessageReader.open_stream(content[8:]):
         if _is_compressed(message):
-            raise InputError("has compressed columns", remedy="save it without compression")
+            raise InputError("has compressed columns; save it without compression")
     with ipc.open_stream(content[8:]) as stream:
         used = _used(stream.schema, needed, columns)
         rows = 0
@@ -209,19 +205,17 @@ def _used(schema: Any, needed: Sequence[str], columns: Sequence[str]) -> list[st
     missing = [name for name in needed if name not in schema.names]
     if missing:
         problem = f"no column {', '.join(missing)}"
-        remedy = f"the required columns are {', '.join(needed)}"
-        raise InputError(problem, field=missing[0], remedy=remedy)
+        raise InputError(f"{problem}; the required columns are {', '.join(needed)}")
     used = [name for name in schema.names if name in columns]
     if len(set(used)) < len(used):
-        raise InputError("two columns have the same name", field=max(used, key=used.count))
+        raise InputError("two columns have the same name")
     types = need("pyarrow.types", _REMEDY)
     for name in used:
         kind = schema.field(name).type
         kind = kind.value_type if types.is_dictionary(kind) else kind
         plain = (types.is_integer, types.is_floating, types.is_boolean, types.is_null, _is_text)
         if not any(check(kind) for check in plain):
-            problem = f"column {name} holds {kind!s:.40}, not text or numbers"
-            raise InputError(problem, field=name)
+            raise InputError(f"column {name} holds {kind!s:.40}, not text or numbers")
     return used
 
 
@@ -233,8 +227,7 @@ def _is_text(kind: Any) -> bool:
 def _check_rows(count: int, size: int) -> None:
     most = min(MAX_ROWS, max(ALWAYS_ROWS, size // BYTES_PER_ROW))
     if count > most:
-        problem, remedy = f"has {count} rows, more than {most}", "split it, or save it as CSV"
-        raise InputError(problem, value=count, remedy=remedy)
+        raise InputError(f"has {count} rows, more than {most}; split it, or save it as CSV")
 
 
 def _values(column: Any) -> list[Any]:

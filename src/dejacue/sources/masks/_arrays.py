@@ -61,11 +61,9 @@ class _StoredArray:
         weakref.finalize(self, stream.close)
         self.shape, fortran, self.dtype, self._start = read_header(stream, name, SAVE_ARRAYS)
         if fortran and len(self.shape) > 1:
-            remedy = "save np.ascontiguousarray of it"
-            raise InputError("is in column-major order", field=name, remedy=remedy)
+            raise InputError("is in column-major order; save np.ascontiguousarray of it")
         if size - self._start != math.prod(self.shape) * self.dtype.itemsize:
-            problem = "is truncated or damaged: its size differs from its header"
-            raise InputError(problem, field=name)
+            raise InputError("is truncated or damaged: its size differs from its header")
 
     def row(self, row: int) -> NDArray[Any]:
         shape = self.shape[1:]
@@ -74,11 +72,10 @@ class _StoredArray:
     def whole(self) -> NDArray[Any]:
         """Return all of it, for one mask or the short columns beside masks."""
         if math.prod(self.shape) * self.dtype.itemsize > _MAX_COLUMN_BYTES:
-            raise InputError("is too large", field=self._name)
+            raise InputError("is too large")
         array = self._read(self._start, self.shape)
         if self.dtype.kind == "U" and not is_text(array.tobytes(), self.dtype):
-            problem = "holds text that is not Unicode"
-            raise InputError(problem, field=self._name, remedy="the file is damaged")
+            raise InputError("holds text that is not Unicode; the file is damaged")
         return array
 
     def _read(self, start: int, shape: tuple[int, ...]) -> NDArray[Any]:
@@ -87,8 +84,7 @@ class _StoredArray:
             data = self._stream.read(math.prod(shape) * self.dtype.itemsize)
             return np.frombuffer(data, self.dtype).reshape(shape)
         except Exception as error:  # zip and its codecs raise many kinds of errors
-            problem = f"cannot be read; the file is damaged ({first_line(error)})"
-            raise InputError(problem, field=self._name) from None
+            raise InputError(f"cannot be read; the file is damaged ({first_line(error)})") from None
 
 
 def open_stack(path: Path, kind: str | None, threshold: float | None = None) -> tuple[str, Rows]:
@@ -107,25 +103,21 @@ def open_stack(path: Path, kind: str | None, threshold: float | None = None) -> 
         ids = columns.get("ids")
         if ids is not None and (ids.ndim != 1 or ids.dtype.kind not in "iu" or not ids.size):
             problem = f"ids of type {ids.dtype} and shape {ids.shape}"
-            raise InputError(problem, field="ids", remedy="give a row of integers")
+            raise InputError(f"{problem}; give a row of integers")
         listed = None if ids is None else [int(number) for number in ids]
         if masks.dtype.kind == "b" or threshold is not None:
             return stack_kind(threshold), _planes(path, masks, keys, listed, threshold)
         if keys.numbers is not None and len(set(keys.numbers)) < len(keys.numbers):
-            remedy = "label masks hold all objects of a frame in one row"
-            raise InputError("frames repeat", field="frames", remedy=remedy)
+            raise InputError("frames repeat; label masks hold all objects of a frame in one row")
         known = None if listed is None else frozenset(listed)
         read, place = partial(_read_labels, masks), partial(_in_row, path)
         rows = LabelRows(keys, [path], read, place, kind, known)
         return "binary" if rows.binary else "stack", rows
 
 
-class _in_row(in_file):
+def _in_row(path: Path, row: int) -> named:
     """Prepend the name of a file and a row of it to an error raised inside."""
-
-    def __init__(self, path: Path, row: int) -> None:
-        super().__init__(path)
-        self.name = f"{path}, row {row}"
+    return named(f"{path}, row {row}")
 
 
 def _read_labels(masks: _StoredArray, row: int) -> NDArray[Any]:
@@ -147,14 +139,12 @@ def _planes(
     if rest:
         ids = list(range(1, rest[0] + 1)) if ids is None else ids
         if len(ids) != rest[0] or len(set(ids)) < len(ids):
-            problem = f"{len(ids)} ids for {rest[0]} objects"
-            raise InputError(problem, field="ids", remedy="give one for each")
+            raise InputError(f"{len(ids)} ids for {rest[0]} objects; give one for each")
         objects = [{id: (row, plane) for plane, id in enumerate(ids)} for row in range(count)]
     else:
         ids = [1] if ids is None else ids
         if len(ids) not in (1, count):
-            problem = f"{len(ids)} ids for {count} rows"
-            raise InputError(problem, field="ids", remedy="give one, or one for each")
+            raise InputError(f"{len(ids)} ids for {count} rows; give one, or one for each")
         objects = [
             {id: (row, None)} for row, id in enumerate(ids * count if len(ids) == 1 else ids)
         ]
@@ -163,8 +153,7 @@ def _planes(
         first = firsts.setdefault(frame, row)
         if first != row:
             if objects[row].keys() & objects[first].keys():
-                problem = f"rows {first} and {row} are the same object in the same frame"
-                raise InputError(problem, field="frames")
+                raise InputError(f"rows {first} and {row} are the same object in the same frame")
             objects[first] |= objects[row]
     rows = list(firsts.values())
     names = None if keys.names is None else tuple(keys.names[row] for row in rows)
@@ -193,8 +182,7 @@ def _arrays(path: Path) -> dict[str, _StoredArray]:
             name = member.filename.removesuffix(".npy")
             with named(name):
                 if member.flag_bits & 0x1:
-                    remedy = "save it without a password"
-                    raise InputError("is encrypted", field=name, remedy=remedy)
+                    raise InputError("is encrypted; save it without a password")
                 arrays[name] = _StoredArray(archive.open(member), member.file_size, name)
         return arrays
     except FileNotFoundError:
@@ -210,28 +198,25 @@ def _masks(arrays: Mapping[str, _StoredArray], threshold: float | None = None) -
     if "masks" not in arrays and len(large) != 1:
         listed = ", ".join(f"{name} {array.shape}" for name, array in arrays.items()) or "nothing"
         remedy = 'name the array of shape (N, H, W) or (N, K, H, W) "masks"'
-        raise InputError(f"holds {listed}", field="masks", remedy=remedy)
+        raise InputError(f"holds {listed}; {remedy}")
     masks = arrays["masks" if "masks" in arrays else large[0]]
-    refusal = partial(InputError, field="masks", value=masks.shape)
     with_shape = f"the masks have shape {masks.shape}"
     if len(masks.shape) not in (3, 4) or 0 in masks.shape:
-        raise refusal(with_shape, remedy="give a non-empty (N, H, W) or (N, K, H, W)")
+        raise InputError(f"{with_shape}; give a non-empty (N, H, W) or (N, K, H, W)")
     kind = masks.dtype.kind
     if kind in "iu" and len(masks.shape) == 4 and masks.shape[1] == 1:
         masks.shape = (masks.shape[0], *masks.shape[2:])  # (N, 1, H, W), as SAM 2 gives one object
     if kind == "f" and threshold is None:
-        problem = f"the masks have type {masks.dtype}"
-        raise InputError(problem, field="masks", value=masks.dtype, remedy=NEED_THRESHOLD)
+        raise InputError(f"the masks have type {masks.dtype}; {NEED_THRESHOLD}")
     if kind not in "biuf" or (kind in "iu" and len(masks.shape) == 4 and threshold is None):
         problem = f"the masks have type {masks.dtype} and shape {masks.shape}"
-        remedy = "give bool, or integer labels of shape (N, H, W)"
-        raise InputError(problem, field="masks", value=masks.dtype, remedy=remedy)
+        raise InputError(f"{problem}; give bool, or integer labels of shape (N, H, W)")
     check_size(masks.shape[-1], masks.shape[-2])
     if math.prod(masks.shape[1:]) * masks.dtype.itemsize > _MAX_ROW_BYTES:
         remedy = "leave out objects, or make the masks smaller"
-        raise refusal(f"{with_shape}, more than 1 GB per frame", remedy=remedy)
+        raise InputError(f"{with_shape}, more than 1 GB per frame; {remedy}")
     if math.prod(masks.shape[:-2]) > _MAX_MASKS:
-        raise refusal(f"{with_shape}, more than {_MAX_MASKS} masks", remedy="split them")
+        raise InputError(f"{with_shape}, more than {_MAX_MASKS} masks; split them")
     return masks
 
 
@@ -240,11 +225,10 @@ def _keys(columns: Mapping[str, NDArray[Any]], count: int) -> Keys:
         column = columns.get(name)
         if column is not None and (column.shape != (count,) or column.dtype.kind not in kinds):
             actual = f"type {column.dtype} and shape {column.shape}"
-            raise InputError(f"{name} of {actual} for {count} rows of masks", field=name)
+            raise InputError(f"{name} of {actual} for {count} rows of masks")
     frames, names = columns.get("frames"), columns.get("names")
     if frames is not None and (frames < 0).any():
-        problem, remedy = f"frames contain {frames.min()}", "frames count from 0"
-        raise InputError(problem, field="frames", value=frames.min(), remedy=remedy)
+        raise InputError(f"frames contain {frames.min()}; frames count from 0")
     numbers = range(count) if frames is None else frames.tolist()
     return Keys(None if names is None else tuple(names.tolist()), tuple(numbers))
 
@@ -257,21 +241,18 @@ def from_mapping(segments: Mapping[Any, Any], threshold: float | None) -> Listed
         for frame, objects in segments.items():
             if not _is_number(frame) or not isinstance(objects, Mapping):
                 problem = "a dictionary of masks is {frame: {object: mask}}, frames counted from 0"
-                raise InputError(f"{frame!r:.40}: {problem}", field="masks", value=frame)
+                raise InputError(f"{frame!r:.40}: {problem}")
             row = frames.setdefault(int(frame), {})
             for object, mask in objects.items():
                 with named(f"frame {frame}, object {object}"):
                     if not _is_number(object):
-                        problem = "the object id is not a whole number"
-                        remedy = "number the objects"
-                        raise InputError(problem, field="object", value=object, remedy=remedy)
+                        raise InputError("the object id is not a whole number; number the objects")
                     plane = _plane(_array(mask), threshold)
                 bits = np.packbits(plane).tobytes()
                 digest.update(f"{frame} {object} {plane.shape}\0".encode() + bits)
                 row[int(object)] = partial(_unpacked, bits, plane.shape)
         if not any(frames.values()):
-            remedy = "it is {frame: {object: mask}}"
-            raise InputError("the dictionary holds no masks", field="masks", remedy=remedy)
+            raise InputError("the dictionary holds no masks; it is {frame: {object: mask}}")
     return _segment_rows(frames, [], digest.hexdigest())
 
 
@@ -285,8 +266,7 @@ def _from_arrays(
         with named(name):
             _check_plane(array.shape, array.dtype, threshold)
             if object in frames.setdefault(frame, {}):
-                problem = "is the same object of the same frame as another array"
-                raise InputError(problem, field=name, remedy="keep one")
+                raise InputError("is the same object of the same frame as another array; keep one")
         frames[frame][object] = partial(_read_plane, path, name, array, threshold)
     return _segment_rows(frames, [path])
 
@@ -302,12 +282,11 @@ def _segment_rows(
 def _check_plane(shape: tuple[int, ...], dtype: Any, threshold: float | None) -> None:
     """Refuse what is not a mask of one object in one frame."""
     if len(shape) < 2 or 0 in shape or any(length != 1 for length in shape[:-2]):
-        remedy = "give (H, W) or (1, H, W)"
-        raise InputError(f"the mask has shape {shape}", field="mask", value=shape, remedy=remedy)
+        raise InputError(f"the mask has shape {shape}; give (H, W) or (1, H, W)")
     check_size(shape[-1], shape[-2])
     if dtype.kind not in "biuf" or (dtype.kind == "f" and threshold is None):
         remedy = NEED_THRESHOLD if dtype.kind == "f" else "give bool, or logits"
-        raise InputError(f"the mask has type {dtype}", field="mask", value=dtype, remedy=remedy)
+        raise InputError(f"the mask has type {dtype}; {remedy}")
 
 
 def _plane(array: NDArray[Any], threshold: float | None) -> Mask:

@@ -106,11 +106,9 @@ def check_box(x: Any, y: Any, width: Any, height: Any) -> Box:
     values = (x, y, width, height)
     for value in values:
         if type(value) not in (int, float) or not abs(value) <= 1e12:
-            problem = f"box {list(values)!r:.80}: {value!r:.40} is not a finite number"
-            raise InputError(problem, field="box", value=value)
+            raise InputError(f"box {list(values)!r:.80}: {value!r:.40} is not a finite number")
     if width < 0 or height < 0:
-        problem = f"box {list(values)!r:.80} has a negative width or height"
-        raise InputError(problem, field="box", value=min(width, height))
+        raise InputError(f"box {list(values)!r:.80} has a negative width or height")
     return float(x), float(y), float(width), float(height)
 
 
@@ -125,11 +123,10 @@ def _by_frame(rows: Sequence[_BoxRow]) -> dict[int, dict[int, list[Outline]]]:
         if not tracked and objects:
             with row.where:
                 problem = "is a second box in the same frame, without an id"
-                remedy = "give every box an id, or keep one box per frame"
-                raise InputError(problem, field="id", remedy=remedy)
+                raise InputError(f"{problem}; give every box an id, or keep one box per frame")
         objects.setdefault(1 if row.id is None else row.id, []).append(row.box)
     if not frames:
-        raise InputError("contains no boxes", field="frame")
+        raise InputError("contains no boxes")
     return frames
 
 
@@ -156,7 +153,7 @@ def json_sink_boxes(path: Path, document: list[Any]) -> ListedRows:
                     raise InputError("is not an object, as the first one is")
                 if not set(NAMES["frame"]) & detection.keys():
                     sink = 'sink.append(detections, custom_data={"frame_index": index})'
-                    raise InputError("has no frame", field="frame", remedy=f"write it with {sink}")
+                    raise InputError(f"has no frame; write it with {sink}")
                 cells = ("" if value is None else brief(value) for value in detection.values())
                 yield where, dict(zip(_columns(list(detection)), cells, strict=True)), 0
 
@@ -171,9 +168,8 @@ def _from_cells(path: Path, rows: Iterator[tuple[named, dict[str, str], int]]) -
             number = _whole(row, "frame")
             frame = number - first
             if not 0 <= frame <= MAX_FRAME:
-                hint = "without a header line, frames count from 1, as in MOT" if first else None
-                problem = f"frame {number} is not a frame number"
-                raise InputError(problem, field="frame", value=number, remedy=hint)
+                hint = "; without a header line, frames count from 1, as in MOT" if first else ""
+                raise InputError(f"frame {number} is not a frame number{hint}")
             box = _box(row)
             confidence = row.get("conf", "")
             if confidence.lower() in NO_VALUE or _number(confidence, "conf") != 0:
@@ -213,7 +209,7 @@ def _rows(path: Path, text: str) -> Iterator[tuple[named, dict[str, str], int]]:
                     raise InputError(f"has {len(cells)} cells, too few for {', '.join(columns)}")
             yield where, dict(zip(columns, cells, strict=False)), first
     except csv.Error as error:
-        raise InputError(f"not CSV ({error})", line=reader.line_num) from None
+        raise InputError(f"line {reader.line_num}: not CSV ({error})") from None
 
 
 def _columns(cells: list[str]) -> list[str]:
@@ -227,11 +223,12 @@ def _columns(cells: list[str]) -> list[str]:
     required = ("frame", *(CORNERS if corners else SIDES))
     missing = [column for column in required if column not in columns]
     if missing or len(set(columns)) < len(columns):
+        problem = "two columns have the same name"
+        if missing:
+            problem = f"no column {', '.join(missing)}"
         raise InputError(
-            f"no column {', '.join(missing)}" if missing else "two columns have the same name",
-            field=missing[0] if missing else None,
-            remedy="the columns are frame, x, y, w, h (or x1, y1, x2, y2) and, for several "
-            "objects, id",
+            f"{problem}; the columns are frame, x, y, w, h (or x1, y1, x2, y2) and, for several "
+            "objects, id"
         )
     return columns
 
@@ -252,16 +249,14 @@ def _float(cell: str | bytes) -> float | None:
 def _number(cell: str, column: str) -> float:
     value = _float(cell)
     if value is None or not math.isfinite(value):
-        problem = f"{column} {cell!r:.40} is not a finite number"
-        raise InputError(problem, field=column, value=cell)
+        raise InputError(f"{column} {cell!r:.40} is not a finite number")
     return value
 
 
 def _whole(row: dict[str, str], column: str) -> int:
     value = _number(row[column], column)
     if not value.is_integer():  # trackers write 1 as 1.0, too
-        problem = f"{column} {row[column]!r:.40} is not a whole number"
-        raise InputError(problem, field=column, value=row[column])
+        raise InputError(f"{column} {row[column]!r:.40} is not a whole number")
     return int(value)
 
 
@@ -287,7 +282,7 @@ class _YoloColumns:
     def split(self, cells: list[float]) -> tuple[list[float], int | None]:
         """Return the numbers of the box or outline, and the track."""
         if len(cells) < BOX_CELLS:
-            raise InputError(f"{len(cells)} numbers", remedy=f"a line is {YOLO_LINE}")
+            raise InputError(f"{len(cells)} numbers; a line is {YOLO_LINE}")
         if len(cells) < TRIANGLE_CELLS or not self._outlines:
             tracked = len(cells) == TRIANGLE_CELLS or (len(cells) > BOX_CELLS and self._single)
             return cells[1:BOX_CELLS], _track(cells[-1]) if tracked else None
@@ -323,7 +318,7 @@ def open_yolo(texts: list[Path]) -> ListedRows:
             numbers, track = columns.split(cells)
             boxes.append(_BoxRow(where, row, track, _outline(numbers)))
             if not all(map(math.isfinite, cells)):
-                raise InputError("nan and inf are not allowed", remedy="remove or correct the line")
+                raise InputError("nan and inf are not allowed; remove or correct the line")
     with in_file(texts[0].parent):
         frames = _by_frame(boxes)
     names = tuple(path.stem for path in texts)
@@ -353,8 +348,7 @@ def _outline(numbers: list[float]) -> Outline:
     if not all(abs(part) <= 2 for part in numbers):
         what = "box" if len(numbers) == 4 else "outline"
         first = ", ".join(f"{part:g}" for part in numbers[:4])
-        problem = f"{what} [{first}]: YOLO's are fractions of the frame, 0 to 1"
-        raise InputError(problem, field=what)
+        raise InputError(f"{what} [{first}]: YOLO's are fractions of the frame, 0 to 1")
     if len(numbers) > 4:
         return tuple(numbers)
     x, y, width, height = numbers
@@ -367,5 +361,5 @@ def _is_track(value: float) -> bool:
 
 def _track(value: float) -> int | None:
     if not value.is_integer() or not abs(value) <= MAX_FRAME:
-        raise InputError(f"track {value:g} is not a whole number", field="track", value=value)
+        raise InputError(f"track {value:g} is not a whole number")
     return None if value == NO_TRACK else int(value)

@@ -74,8 +74,7 @@ def open_coco(path: Path) -> ListedRows:
         elif not isinstance(document, dict) or not isinstance(document.get("annotations"), list):
             is_object = isinstance(document, dict)
             keys_there = f" but the keys {', '.join(list(document)[:6])}" if is_object else ""
-            problem = f"holds no masks{keys_there}"
-            raise InputError(problem, field="annotations", remedy=f"masks are {ACCEPTED}")
+            raise InputError(f"holds no masks{keys_there}; masks are {ACCEPTED}")
         elif _is_youtube_vis(document):
             keys, frames = _youtube_vis(document)
         else:
@@ -84,7 +83,7 @@ def open_coco(path: Path) -> ListedRows:
             pixels = sum(segment.cost for segments in objects.values() for segment in segments)
             if pixels > MAX_FRAME_PIXELS:
                 problem = f"row {at}: its masks would take {pixels} pixels to draw"
-                raise InputError(problem, field="segmentation", remedy="leave out objects")
+                raise InputError(f"{problem}; leave out objects")
         return ListedRows(
             keys, [path], frames, partial(_draw, path), boxes=_boxes, complete=complete
         )
@@ -135,8 +134,7 @@ def _sam2(rows: list[Any]) -> tuple[Keys, Frames]:
             check_object(row, ("frame_index", "results"))
             frame = frames.setdefault(whole_number(row.get("frame_index"), "frame_index"), {})
             if not isinstance(row.get("results"), list):
-                problem = '"results" must be a list of {"object_id", "mask"}'
-                raise InputError(problem, field="results")
+                raise InputError('"results" must be a list of {"object_id", "mask"}')
             for result in row["results"]:
                 check_object(result, ("object_id", "mask"))
                 object = _whole(result, "object_id")
@@ -153,12 +151,12 @@ def _plain(rows: list[Any]) -> tuple[Keys, Frames]:
         with named(where):
             check_object(row, ("frame", "id", "segmentation"))
             if "frame" not in row:
-                raise InputError('has no "frame"', field="frame", remedy=f"masks are {ACCEPTED}")
+                raise InputError(f'has no "frame"; masks are {ACCEPTED}')
             frame = whole_number(row["frame"], "frame")
             segment = _segment(row, where, None)
             frames.setdefault(frame, {}).setdefault(_whole(row, "id"), []).append(segment)
     if not frames:
-        raise InputError("is an empty list", remedy="it holds no masks")
+        raise InputError("is an empty list; it holds no masks")
     return _in_order(frames)
 
 
@@ -170,19 +168,18 @@ def _coco(document: Mapping[str, Any]) -> tuple[Keys, Frames]:
     images = document.get("images")
     if not isinstance(images, list) or not images:
         problem = 'has no list of "images", which annotations need to refer to frames'
-        raise InputError(problem, field="images", remedy="add it")
+        raise InputError(f"{problem}; add it")
     rows: dict[Any, int] = {}
     for at, image in enumerate(images):
         with named(f"image {at + 1}"):
             check_object(image, ("id", "file_name", "width", "height"))
             if rows.setdefault(whole_number(image.get("id"), "id"), at) != at:
-                raise _refusal(image, "id", "is given twice", "keep one")
+                raise _refusal(image, "id", "is given twice; keep one")
             if isinstance(image.get("video_id"), list | dict):
                 raise _refusal(image, "video_id", "is neither a number nor a name")
     videos = {image.get("video_id") for image in images}
     if len(videos) > 1:
-        problem = f"holds images of {len(videos)} videos"
-        raise InputError(problem, field="video_id", remedy="give the masks of one")
+        raise InputError(f"holds images of {len(videos)} videos; give the masks of one")
     frames: Frames = [{} for _ in images]
     annotations = document["annotations"]
     for at, annotation in enumerate(annotations):
@@ -190,8 +187,7 @@ def _coco(document: Mapping[str, Any]) -> tuple[Keys, Frames]:
             check_object(annotation, ("image_id", "id", "segmentation"))
     owner = next((key for key in ID_KEYS if all(key in row for row in annotations)), None)
     if owner is None:
-        problem = f"some annotations have none of {', '.join(ID_KEYS)}"
-        raise InputError(problem, field="track_id", remedy="name their objects")
+        raise InputError(f"some annotations have none of {', '.join(ID_KEYS)}; name their objects")
     for at, annotation in enumerate(annotations):
         where = f"annotation {at + 1}"
         with named(where):
@@ -207,13 +203,12 @@ def _coco(document: Mapping[str, Any]) -> tuple[Keys, Frames]:
 def _youtube_vis(document: Mapping[str, Any]) -> tuple[Keys, Frames]:
     videos = document["videos"]
     if len(videos) != 1:
-        problem = f"holds {len(videos)} videos"
-        raise InputError(problem, field="videos", remedy="give the masks of one")
+        raise InputError(f"holds {len(videos)} videos; give the masks of one")
     with named("video 1"):
         check_object(videos[0], ("file_names", "width", "height"))
         names = videos[0].get("file_names")
         if not isinstance(names, list) or not names:
-            raise InputError('has no "file_names"', field="file_names")
+            raise InputError('has no "file_names"')
         keys = _image_keys([{"file_name": name} for name in names])
         size = _size(videos[0])
     frames: Frames = [{} for _ in names]
@@ -222,8 +217,7 @@ def _youtube_vis(document: Mapping[str, Any]) -> tuple[Keys, Frames]:
             check_object(annotation, ("id", "segmentations"))
             segmentations = annotation.get("segmentations")
             if not isinstance(segmentations, list) or len(segmentations) != len(names):
-                problem = f"must have a list of {len(names)} segmentations, one per frame"
-                raise InputError(problem, field="segmentations")
+                raise InputError(f"must have a list of {len(names)} segmentations, one per frame")
             object = _whole(annotation, "id")
             for row, segmentation in enumerate(segmentations):
                 if segmentation is not None:
@@ -252,8 +246,7 @@ def _segment(row: Mapping[str, Any], where: str, size: tuple[int, int] | None) -
     if isinstance(segmentation, dict):
         height, width = rle_size(segmentation)
         if size is not None and (height, width) != size:
-            problem = f"its mask is {width}×{height}, its image {size[1]}×{size[0]}"
-            raise InputError(problem, field="size", value=(height, width))
+            raise InputError(f"its mask is {width}×{height}, its image {size[1]}×{size[0]}")
         return _Segment(where, segmentation, (height, width))
     if isinstance(segmentation, list) and segmentation:
         outline = 0.0
@@ -264,21 +257,18 @@ def _segment(row: Mapping[str, Any], where: str, size: tuple[int, int] | None) -
                 or len(corners) % 2
                 or any(type(x) not in (int, float) or abs(x) > MAX_COORDINATE for x in corners)
             ):
-                problem = "a polygon is a list of at least three corners: x, y, x, y, …"
-                raise InputError(problem, field="segmentation")
+                raise InputError("a polygon is a list of at least three corners: x, y, x, y, …")
             steps = np.abs(np.diff(np.reshape(corners, (-1, 2)), axis=0, append=[corners[:2]]))
             outline += float(steps.max(axis=1).sum())
         if outline > MAX_OUTLINE:
             problem = f"its polygons are {outline:.0f} pixels around, more than {MAX_OUTLINE}"
-            raise InputError(problem, field="segmentation", remedy="simplify them")
+            raise InputError(f"{problem}; simplify them")
         return _Segment(where, segmentation, size, outline)
     if segmentation is not None and segmentation != []:
-        problem = "is neither a run-length mask nor a list of polygons"
-        raise _refusal(row, "segmentation", problem)
+        raise _refusal(row, "segmentation", "is neither a run-length mask nor a list of polygons")
     box = row.get("bbox")
     if not isinstance(box, list) or len(box) != 4:
-        problem = "has neither a segmentation nor a bbox [x, y, width, height]"
-        raise InputError(problem, field="bbox")
+        raise InputError("has neither a segmentation nor a bbox [x, y, width, height]")
     return _Segment(where, check_box(*box), size)
 
 
@@ -295,9 +285,6 @@ def _whole(row: Mapping[str, Any], key: str) -> int:
     return value
 
 
-def _refusal(
-    row: Mapping[str, Any], key: str, problem: str, remedy: str | None = None
-) -> InputError:
+def _refusal(row: Mapping[str, Any], key: str, problem: str) -> InputError:
     """Return the error for the value of a key."""
-    value = row.get(key)
-    return InputError(f"{key} {value!r:.40} {problem}", field=key, value=value, remedy=remedy)
+    return InputError(f"{key} {row.get(key)!r:.40} {problem}")

@@ -60,24 +60,24 @@ class Matching:
         names = keys.names or ()
         if long := next((name for name in names if len(name) > MAX_NAME_LETTERS), None):
             remedy = f"names have at most {MAX_NAME_LETTERS} characters"
-            raise bad_name(path, long, f'a mask is named "{shortened(long)}"', remedy)
+            raise InputError(f'{path}: a mask is named "{shortened(long)}"; {remedy}')
         self.step = 1  # of the frames that are meant, one of so many is looked at
         self._stems = {name: row for row, name in enumerate(names)}
         if len(self._stems) < len(names):
             twice = next(name for row, name in enumerate(names) if self._stems[name] != row)
-            raise bad_name(path, twice, f'two masks are named "{twice}"', "keep one")
+            raise InputError(f'{path}: two masks are named "{twice}"; keep one')
         self._forms = {_form(name) for name in names}
         if match == "stem" and not names:
-            raise self._refusal("these masks have no names", CHOOSE)
+            raise self._refusal(f"these masks have no names; {CHOOSE}")
 
-    def _refusal(self, problem: str, remedy: str) -> InputError:
+    def _refusal(self, problem: str) -> InputError:
         """Return the error of masks for which another match may be chosen."""
-        return InputError(problem, file=self.path, field="match", value=self.match, remedy=remedy)
+        return InputError(f"{self.path}: {problem}")
 
     def row(self, frame: Frame) -> int | None:
         """Return the row of this frame, or None if it has no mask."""
         if self.match == "stem" and frame.name is None:
-            raise self._refusal("frames of a video file have no names to match", CHOOSE)
+            raise self._refusal(f"frames of a video file have no names to match; {CHOOSE}")
         if self.match == "stem":
             return self._stems.get(frame.name or "")
         if self.match == "source":
@@ -92,8 +92,8 @@ class Matching:
             if self.keys.names and not any(map(_DIGITS.search, self.keys.names)):
                 raise self._refusal(
                     f"the masks are named {_examples(self.keys.names)}, but the frames "
-                    f'"{frame.name}" and so on',
-                    "use the same names, or choose the setting match=index to take them in order",
+                    f'"{frame.name}" and so on; use the same names, or choose the setting '
+                    "match=index to take them in order"
                 )
         return self._numbered(frame)
 
@@ -116,8 +116,7 @@ class Matching:
         if len(rows) < len(numbers):
             row = next(row for row, number in enumerate(numbers) if rows[number] != row)
             both = f"{self.label(row)} and {self.label(rows[numbers[row]])}"
-            problem, remedy = f"{both} have the same number", "keep one for each frame"
-            raise bad_name(self.path, self.label(row), problem, remedy)
+            raise InputError(f"{self.path}: {both} have the same number; keep one for each frame")
         return rows
 
     @cached_property
@@ -167,8 +166,7 @@ class Matching:
                 count = len(self.keys)
                 raise self._refusal(
                     f"the masks are numbered 1 to {count}, but there are more than {count} frames, "
-                    "so the numbers may start at 0 or at 1",
-                    CHOOSE_START,
+                    f"so the numbers may start at 0 or at 1; {CHOOSE_START}"
                 )
             return index
         if source == index:
@@ -176,11 +174,11 @@ class Matching:
         surplus = self.frames is not None and len(self.keys) > self.frames
         if surplus and frame.name is None and not self.counted_from_one:
             return source
+        remedy = CHOOSE_ANY if min(self.sources) == 1 and at != frame.source else CHOOSE
         raise self._refusal(
             f"the numbers of the masks are ambiguous: as frames of the source, where sampled frame "
             f"{at} (source frame {frame.source}) has {self.label(source)}, or as positions in the "
-            f"sampled sequence, where it has {self.label(index)}",
-            CHOOSE_ANY if min(self.sources) == 1 and at != frame.source else CHOOSE,
+            f"sampled sequence, where it has {self.label(index)}; {remedy}"
         )
 
     def other_frames(self, seen: Sequence[str]) -> InputError:
@@ -188,14 +186,9 @@ class Matching:
         masks = _examples(self.keys.names or [str(number) for number in self.keys.numbers or ()])
         return self._refusal(
             f"no mask belongs to any of these frames: the masks are named {masks}, the frames "
-            f"{_examples(seen)}",
-            f"give the masks of this video, or choose another setting than match={self.match}",
+            f"{_examples(seen)}; give the masks of this video, or choose another setting than "
+            f"match={self.match}"
         )
-
-
-def bad_name(path: Path, name: str, problem: str, remedy: str) -> InputError:
-    """Return the error for the name of a mask, in a folder or file."""
-    return InputError(problem, file=path, field="name", value=name, remedy=remedy)
 
 
 def _form(name: str) -> str:
@@ -218,18 +211,17 @@ def _numbers(names: Sequence[str], path: Path) -> list[int]:
     for name, numbers in zip(names, groups, strict=True):
         if not numbers:
             problem = f'mask "{name}" has no number in its name that could be a frame'
-            raise bad_name(path, name, problem, RENAME_OR_STEM)
+            raise InputError(f"{path}: {problem}; {RENAME_OR_STEM}")
         if len(numbers) != len(groups[0]):
             patterns = f'the masks "{names[0]}" and "{name}" follow different naming patterns'
             problem = f"{patterns}, so their frame numbers are ambiguous"
-            raise bad_name(path, name, problem, "name all masks the same way")
+            raise InputError(f"{path}: {problem}; name all masks the same way")
     columns = list(zip(*groups, strict=True))
     differ = [column for column in columns if len(set(column)) > 1] or columns[-1:]
     if len(differ) > 1:
         differing = f"{_examples(names)} differ in {len(differ)} numbers"
         problem = f"{differing}, so the frame number is ambiguous"
-        remedy = "keep one mask file per frame, with all its objects"
-        raise bad_name(path, names[0], problem, remedy)
+        raise InputError(f"{path}: {problem}; keep one mask file per frame, with all its objects")
     return [int(number) for number in differ[0]]
 
 
@@ -366,12 +358,9 @@ class Masks:
         names = ", ".join(map(str, ids[:MAX_LISTED_IDS])) + ellipsis
         first, second = ids[:2]
         return InputError(
-            f"holds the objects {names}",
-            file=self.path,
-            field="objects",
-            remedy=f"choose one (objects {first}), join pieces of one (objects "
-            f"{first}+{second}), or take several with a history each (objects {first},{second} or "
-            "all)",
+            f"{self.path}: holds the objects {names}; choose one (objects {first}), join pieces of "
+            f"one (objects {first}+{second}), or take several with a history each (objects "
+            f"{first},{second} or all)"
         )
 
     def unions(self, frame: Frame, lineages: Sequence[frozenset[int] | None]) -> list[Mask | None]:
@@ -428,8 +417,8 @@ class Masks:
         label = self._matching.label(row)
         sizes = f"{label} is {mask_width}×{mask_height}, but the frame is {width}×{height}"
         if abs(mask_width * height / (mask_height * width) - 1) > MAX_STRETCH:
-            problem, remedy = f"{sizes}, a different aspect ratio", "give the masks of this video"
-            raise InputError(problem, file=self.path, field="size", remedy=remedy)
+            problem = f"{sizes}, a different aspect ratio"
+            raise InputError(f"{self.path}: {problem}; give the masks of this video")
         if not self._resized:
             self._resized = [f"{sizes}; masks are resized to the frames (nearest pixel)"]
         return resize_nearest(mask, shape)
@@ -442,8 +431,7 @@ class Masks:
         if missing:
             absent = ", ".join(map(str, sorted(missing)))
             remedy = f"the ids in these masks are {', '.join(map(str, self.ids())) or 'none'}"
-            problem = f"has no object {absent}"
-            raise InputError(problem, file=self.path, field="objects", remedy=remedy)
+            raise InputError(f"{self.path}: has no object {absent}; {remedy}")
 
     def _look_for(self, ids: set[int] | None, once: bool = False) -> None:
         """Look through the rows, each once, until these ids (None: all) are known; ``once``: or
@@ -475,15 +463,12 @@ def object_groups(objects: Any) -> list[list[int]]:
         groups = [list(value) if isinstance(value, Iterable) else [value] for value in values]
     ids = [id for group in groups for id in group]
     if not ids or not all(groups) or not all(map(is_id, ids)):
-        problem = (
+        raise InputError(
             f"objects {quoted}: give at least one mask id: one (1), several (1,2), the pieces of "
             'one (1+2), or "all"'
         )
-        raise InputError(problem, field="objects", value=objects)
     if len(set(ids)) < len(ids):
-        problem = f"objects {quoted}: an id appears twice"
-        remedy = "each id belongs to one object"
-        raise InputError(problem, field="objects", value=objects, remedy=remedy)
+        raise InputError(f"objects {quoted}: an id appears twice; each id belongs to one object")
     return [[int(id) for id in group] for group in groups]
 
 

@@ -18,7 +18,7 @@ from dejacue.sources.images import folders_in, natural
 from dejacue.sources.masks._arrays import IN_MEMORY, SAVE, from_mapping, open_stack, stack_kind
 from dejacue.sources.masks._boxes import YOLO_LINE, is_yolo, open_boxes, open_yolo
 from dejacue.sources.masks._coco import open_coco
-from dejacue.sources.masks._masks import Masks, bad_name
+from dejacue.sources.masks._masks import Masks
 from dejacue.sources.masks._region import is_region, open_region
 from dejacue.sources.masks.labels import LOSSY, PICTURES, VOID, folder_labels, read_picture
 from dejacue.sources.masks.reader import Keys, ListedRows, Mask, Rows
@@ -68,7 +68,7 @@ def open_masks(
     if threshold is not None:
         if exists and place.suffix.lower() not in (".npz", ".npy"):
             problem = "logits are read from an .npz or .npy file"
-            raise InputError(problem, file=place, field="kind", value=kind, remedy=LEAVE_KIND_OUT)
+            raise InputError(f"{place}: {problem}; {LEAVE_KIND_OUT}")
         actual, rows = open_stack(place, None, threshold)
     elif os.path.isdir(place):
         actual, rows = _open_folder(place, kind)
@@ -77,7 +77,7 @@ def open_masks(
     elif glob.has_magic(os.fspath(path)):
         actual, rows = _open_pattern(place, kind)
     else:
-        raise InputError("no such file or folder of masks", file=place)
+        raise InputError(f"{place}: no such file or folder of masks")
     return Masks(place, actual, rows, match, frames)
 
 
@@ -93,8 +93,7 @@ def check_kind(kind: str | None) -> float | None:
     except ValueError:
         threshold = math.nan
     if not math.isfinite(threshold):
-        problem = f'kind "{kind}": give logits, or logits:0.5 with a number after the colon'
-        raise InputError(problem, field="kind", value=kind)
+        raise InputError(f'kind "{kind}": give logits, or logits:0.5 with a number after the colon')
     return threshold
 
 
@@ -105,22 +104,20 @@ def check_path(masks: Any) -> None:
         return
     shape = getattr(masks, "shape", None)
     what = type(masks).__name__ if shape is None else f"an array of shape {shape}"
-    remedy = (
-        'np.savez("masks.npz", masks=array) saves an array (N, H, W), one mask for each of '
-        "N frames, and open_masks reads it; the mask of the first frame alone, (H, W), is the "
-        "option mask"
+    raise InputError(
+        f'masks are given as a path, not as {what}; np.savez("masks.npz", masks=array) saves an '
+        "array (N, H, W), one mask for each of N frames, and open_masks reads it; the mask of the "
+        "first frame alone, (H, W), is the option mask"
     )
-    raise InputError(f"masks are given as a path, not as {what}", field="masks", remedy=remedy)
 
 
 def _open_file(path: Path, kind: str | None) -> tuple[str, Rows]:
     guess = _BY_SUFFIX.get(path.suffix.lower())
     if path.suffix.lower() in PICKLES:
         remedy = f"load it yourself if you trust it, and save its masks: {SAVE}"
-        raise InputError("a pickle can run code, so it is not opened", file=path, remedy=remedy)
+        raise InputError(f"{path}: a pickle can run code, so it is not opened; {remedy}")
     if guess is None and path.suffix.lower() in PICTURES:
-        remedy = "give the folder with all masks"
-        raise InputError("is a single picture", file=path, remedy=remedy)
+        raise InputError(f"{path}: is a single picture; give the folder with all masks")
     if guess == "stack" and kind in (None, "stack", "indexed", "binary"):
         return open_stack(path, None if kind == "stack" else kind)
     if (kind or guess) == "coco":
@@ -128,10 +125,9 @@ def _open_file(path: Path, kind: str | None) -> tuple[str, Rows]:
     if (kind or guess) == "boxes":
         return "boxes", open_boxes(path)
     if kind is not None and guess is not None:
-        problem = f"is not of kind {kind}"
-        raise InputError(problem, file=path, field="kind", value=kind, remedy=LEAVE_KIND_OUT)
+        raise InputError(f"{path}: is not of kind {kind}; {LEAVE_KIND_OUT}")
     remedy = "give a folder of PNGs, or an .npz, .npy, .json, .txt or .csv file"
-    raise InputError("is not a format of masks", file=path, remedy=remedy)
+    raise InputError(f"{path}: is not a format of masks; {remedy}")
 
 
 def _open_pattern(pattern: Path, kind: str | None) -> tuple[str, Rows]:
@@ -139,7 +135,7 @@ def _open_pattern(pattern: Path, kind: str | None) -> tuple[str, Rows]:
     pictures = natural(match for match in matches if _is_picture(match))
     if not pictures:
         remedy = "check it, and quote it in the shell"
-        raise InputError("no picture matches this pattern", file=pattern, remedy=remedy)
+        raise InputError(f"{pattern}: no picture matches this pattern; {remedy}")
     _check_folder_kind(pattern, kind)
     return _open_pictures(pictures, kind, pattern)
 
@@ -155,23 +151,21 @@ def _open_folder(path: Path, kind: str | None) -> tuple[str, Rows]:
     if kind == "boxes" or not pictures:
         texts = natural(entry for entry in folder.iterdir() if is_yolo(entry))
         if not texts:
-            raise InputError(f"holds no YOLO text files ({YOLO_LINE})", file=folder)
+            raise InputError(f"{folder}: holds no YOLO text files ({YOLO_LINE})")
         return "boxes", open_yolo(texts)
     return _open_pictures(pictures, kind, path)
 
 
 def _check_folder_kind(path: Path, kind: str | None) -> None:
     if kind in ("stack", "coco", "boxes"):
-        problem = f"is a folder, but masks of kind {kind} are a single file"
-        raise InputError(problem, file=path, field="kind", value=kind)
+        raise InputError(f"{path}: is a folder, but masks of kind {kind} are a single file")
 
 
 def _open_pictures(pictures: list[Path], kind: str | None, path: Path) -> tuple[str, Rows]:
     objects = _youtube_vos(pictures[0].parent.absolute())
     if objects is None and kind == "youtube-vos":
         problem = "no meta.json above it lists this video"
-        remedy = "check that it is from YouTube-VOS"
-        raise InputError(problem, file=path, field="kind", value=kind, remedy=remedy)
+        raise InputError(f"{path}: {problem}; check that it is from YouTube-VOS")
     if objects is not None and kind in (None, "youtube-vos"):
         return "youtube-vos", folder_labels(pictures, "indexed", objects)
     rows = folder_labels(pictures, kind, None)
@@ -207,8 +201,7 @@ def _folder_rows(folders: dict[int, list[Path]]) -> ListedRows:
     for object, paths in folders.items():
         for path in paths:
             if pictures.setdefault(path.stem, {}).setdefault(object, path) != path:
-                problem = f'two masks are named "{path.stem}"'
-                raise bad_name(path.parent, path.stem, problem, "keep one")
+                raise InputError(f'{path.parent}: two masks are named "{path.stem}"; keep one')
     names = [path.name.removesuffix(".png") for path in natural(f"{n}.png" for n in pictures)]
     files = [path for paths in folders.values() for path in paths]
     return ListedRows(
@@ -223,7 +216,7 @@ def _read_single_object(path: Path) -> Mask:
     mask = _single_object(path)
     if mask is None:
         problem = "holds several values, but its folder is for one object"
-        raise InputError(problem, file=path, remedy="save the mask in black and white")
+        raise InputError(f"{path}: {problem}; save the mask in black and white")
     return mask
 
 
@@ -246,9 +239,8 @@ def _descend(folder: Path) -> Path:
         return _descend((annotations or inner)[0])
     if inner:
         names = ", ".join(entry.name for entry in inner[:6]) + (", …" if len(inner) > 6 else "")
-        remedy = "give the one for this video"
-        raise InputError(f"holds the folders {names}", file=folder, remedy=remedy)
-    raise InputError("is empty, or holds no mask pictures", file=folder)
+        raise InputError(f"{folder}: holds the folders {names}; give the one for this video")
+    raise InputError(f"{folder}: is empty, or holds no mask pictures")
 
 
 def _pictures(folder: Path) -> list[Path]:
@@ -270,6 +262,5 @@ def _youtube_vos(folder: Path) -> frozenset[int] | None:
     video = videos[folder.name]
     objects = video.get("objects") if isinstance(video, dict) else None
     if not isinstance(objects, dict) or not all(map(_NUMBER.fullmatch, objects)):
-        problem = f'video "{folder.name}" has no "objects" with their numbers'
-        raise InputError(problem, file=meta, field="objects")
+        raise InputError(f'{meta}: video "{folder.name}" has no "objects" with their numbers')
     return frozenset(map(int, objects))

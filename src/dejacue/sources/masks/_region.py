@@ -131,7 +131,7 @@ def open_region(path: Path) -> RegionMasks:
         region = msgspec.json.decode(text, type=Region)
     except (msgspec.DecodeError, ValueError) as error:
         problem = f"is not a region ({first_line(error)})"
-        raise InputError(problem, file=path, remedy="draw the boxes again") from None
+        raise InputError(f"{path}: {problem}; draw the boxes again") from None
     return RegionMasks(region, path, on_disk=True)
 
 

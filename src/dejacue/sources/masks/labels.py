@@ -174,7 +174,7 @@ class LabelRows(Rows):
                 numbers = ", ".join(map(str, others[:4]))
                 with self._place(row):
                     problem = f"holds {numbers} but other masks hold only 0 and 255"
-                    raise InputError(problem, field="kind", remedy=CHOOSE_VOID)
+                    raise InputError(f"{problem}; {CHOOSE_VOID}")
             mask = np.not_equal(array, 0, self._mask_like(array))
             return dict.fromkeys(self._known or (), _like(array, mask))
         if ids is None:
@@ -230,11 +230,10 @@ class LabelRows(Rows):
             values = self._row_values(row)
             if len(values) > MAX_LABELS and VOID in values:
                 with self._place(row):
-                    problem = (
+                    raise InputError(
                         f"holds {len(values)} different values, which may be object labels or the "
-                        "soft edge of one object"
+                        f"soft edge of one object; {CHOOSE_KIND}"
                     )
-                    raise InputError(problem, field="kind", remedy=CHOOSE_KIND)
             if values - {VOID}:
                 return False
             seen = seen or bool(values)
@@ -269,7 +268,7 @@ def folder_labels(
     lossy = next((path for path in pictures if path.suffix.lower() in LOSSY), None)
     if lossy is not None and kind == "indexed":
         problem = "JPEG blurs the values, so it cannot hold indexed masks"
-        raise InputError(problem, file=lossy, field="kind", value=kind, remedy="save it as PNG")
+        raise InputError(f"{lossy}: {problem}; save it as PNG")
     binary = lossy is not None or kind == "binary"
     pool = BufferPool()
     labels = LabelRows(
@@ -316,7 +315,7 @@ def read_picture(
             array = _without_colour(array, mode, binary)
         if array.dtype.kind not in "iu":
             remedy = "save it as a palette or greyscale picture"
-            raise InputError(f"holds {array.dtype} values", field="mode", value=mode, remedy=remedy)
+            raise InputError(f"holds {array.dtype} values; {remedy}")
         return _without_blur(array) if path.suffix.lower() in LOSSY else array
 
 
@@ -327,7 +326,7 @@ def refuse_photograph(array: NDArray[Any]) -> None:
     differ = lines[:, 1:] != lines[:, :-1]
     share = np.count_nonzero(differ) / max(1, differ.size)
     if share > PHOTOGRAPH_SHARE and len(np.unique(lines)) > MAX_LABELS:
-        raise InputError("is a photograph, not a mask", remedy=A_MASK)
+        raise InputError(f"is a photograph, not a mask; {A_MASK}")
 
 
 def _without_blur(array: NDArray[Any]) -> NDArray[Any]:
@@ -336,7 +335,7 @@ def _without_blur(array: NDArray[Any]) -> NDArray[Any]:
     between = (array > top // 4) & (array < top - top // 4)
     if 0 < top < MIN_WHITE or between.mean() > MAX_BLURRED_SHARE:
         problem = "holds more than black and white, but JPEG and WebP blur object numbers"
-        raise InputError(problem, remedy=f"save it as PNG ({A_MASK})")
+        raise InputError(f"{problem}; save it as PNG ({A_MASK})")
     return np.where(array > top // 2, array, 0)
 
 
@@ -344,16 +343,14 @@ def _without_colour(array: NDArray[Any], mode: str, binary: bool) -> NDArray[Any
     """Return one channel of a grey picture, or of a ``binary`` one the brightest."""
     if mode in ("RGBA", "LA"):
         if (array[..., -1] != 255).any():
-            remedy = "save the mask itself, without alpha"
-            raise InputError("is partly transparent", field="mode", value=mode, remedy=remedy)
+            raise InputError("is partly transparent; save the mask itself, without alpha")
         array = array[..., :-1]
     if binary:
         return np.asarray(array.max(axis=-1))
     if (array != array[..., :1]).any():
         raise InputError(
-            "is a colour picture, and colours are not object numbers",
-            field="kind",
-            remedy="save it as palette or greyscale, or choose the setting kind=binary if "
-            "everything that is not black is the object",
+            "is a colour picture, and colours are not object numbers; save it as palette or "
+            "greyscale, or choose the setting kind=binary if everything that is not black is the "
+            "object"
         )
     return np.ascontiguousarray(array[..., 0])

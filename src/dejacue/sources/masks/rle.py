@@ -25,7 +25,7 @@ def rle_size(value: Any) -> tuple[int, int]:
         or len(size) != 2
         or any(type(length) is not int or not 1 <= length < 1 << 31 for length in size)
     ):
-        raise InputError(f"size {size!r:.40} is not [height, width]", field="size", value=size)
+        raise InputError(f"size {size!r:.40} is not [height, width]")
     check_size(size[1], size[0])
     return size[0], size[1]
 
@@ -39,12 +39,10 @@ def decode_rle(value: Any) -> NDArray[np.bool_]:
     elif isinstance(counts, list) and all(type(run) is int for run in counts):
         runs = np.array([min(max(run, -1), height * width + 1) for run in counts], dtype=np.int64)
     else:
-        problem = "the counts of a run-length mask are a text or a list of whole numbers"
-        raise InputError(problem, field="counts")
+        raise InputError("the counts of a run-length mask are a text or a list of whole numbers")
     if (runs < 0).any() or runs.sum() != height * width:
         problem = f"its runs do not fill {height}×{width} (height × width) pixels"
-        remedy = "it was made for another size, or is damaged"
-        raise InputError(problem, field="counts", value=int(runs.sum()), remedy=remedy)
+        raise InputError(f"{problem}; it was made for another size, or is damaged")
     values = np.arange(len(runs)) % 2 == 1  # runs of background and object take turns
     return np.repeat(values, runs).reshape(width, height).T
 
@@ -75,13 +73,11 @@ def _runs(text: str) -> NDArray[np.int64]:
         codes = np.array([-1])
     ends = np.flatnonzero(codes & 32 == 0)  # the sixth bit says that a run goes on
     if (codes < 0).any() or (codes > 63).any() or not len(ends) or ends[-1] != len(codes) - 1:
-        problem = "its counts are not COCO's run-length text, or are truncated"
-        raise InputError(problem, field="counts", value=text)
+        raise InputError("its counts are not COCO's run-length text, or are truncated")
     starts = np.concatenate([[0], ends[:-1] + 1])
     lengths = ends - starts + 1
     if lengths.max() > 7:
-        problem = "its counts are not COCO's run-length text: a run has no end"
-        raise InputError(problem, field="counts", value=text)
+        raise InputError("its counts are not COCO's run-length text: a run has no end")
     place = np.arange(len(codes)) - np.repeat(starts, lengths)
     values = np.add.reduceat((codes & 31) << (5 * place), starts)
     values -= np.where(codes[ends] & 16, 1 << (5 * lengths), 0)  # the top bit is the sign

@@ -54,8 +54,7 @@ def write_masks(
     check_place(target)
     exists = kind == "indexed" and os.path.lexists(target)
     if exists and (not target.is_dir() or any(target.iterdir())):
-        remedy = "remove it or choose another folder"
-        raise InputError("already exists", file=target, remedy=remedy)
+        raise InputError(f"{target}: already exists; remove it or choose another folder")
     if kind == "indexed":
         return _write_folder(target, frames)
     packed = {key: {id: pack(mask) for id, mask in row.items()} for key, row in _checked(frames)}
@@ -69,8 +68,7 @@ def write_masks(
 
 def unwritable(target: Path) -> InputError:
     """Return the error for a path whose suffix is none of those of written masks."""
-    problem = "masks are written to a folder, .npz or .json"
-    return InputError(problem, file=target, remedy="give one of those")
+    return InputError(f"{target}: masks are written to a folder, .npz or .json; give one of those")
 
 
 def _checked(frames: Frames) -> Iterator[tuple[int | str, dict[int, Mask]]]:
@@ -79,28 +77,24 @@ def _checked(frames: Frames) -> Iterator[tuple[int | str, dict[int, Mask]]]:
     size: tuple[int, ...] | None = None
     for key, masks in frames:
         if type(key) is not int and (not isinstance(key, str) or not key or "/" in key):
-            problem = f"frame {key!r:.40} is neither a number nor a file stem"
-            raise InputError(problem, field="frame", value=key)
+            raise InputError(f"frame {key!r:.40} is neither a number nor a file stem")
         if type(key) is int and abs(key) > MAX_FRAME:
-            problem, remedy = f"a frame number is above {MAX_FRAME}", "frames count from 0"
-            raise InputError(problem, field="frame", value=key, remedy=remedy)
+            raise InputError(f"a frame number is above {MAX_FRAME}; frames count from 0")
         if type(key) is int and key < 0:
-            raise InputError(f"frame {key}: frames count from 0", field="frame", value=key)
+            raise InputError(f"frame {key}: frames count from 0")
         planes = {id: mask[0] if mask.shape[:-2] == (1,) else mask for id, mask in masks.items()}
         for id, mask in planes.items():
             size = size or mask.shape[:2]
             if mask.ndim != 2 or mask.shape != size or mask.dtype != bool:
                 with named(f"frame {key}, object {id}"):
                     problem = f"the mask has type {mask.dtype} and shape {mask.shape}"
-                    remedy = f"give bool masks, all of size {size}"
-                    raise InputError(problem, field="mask", remedy=remedy)
+                    raise InputError(f"{problem}; give bool masks, all of size {size}")
         if key in seen or (seen and type(key) is not type(next(iter(seen)))):
-            problem = "frames are given twice, or some by number and some by name"
-            raise InputError(problem, field="frame", value=key)
+            raise InputError("frames are given twice, or some by number and some by name")
         seen.add(key)
         yield key, {int(id): mask for id, mask in planes.items()}
     if size is None:
-        raise InputError("there is no mask to write: no frame has an object", field="frames")
+        raise InputError("there is no mask to write: no frame has an object")
 
 
 def _ids(frames: PackedFrames) -> list[int]:
@@ -167,8 +161,7 @@ def _write_folder(path: Path, frames: Frames) -> Path:
             overlaps = False
             for id, mask in row.items():
                 if not 0 < id < VOID:
-                    problem = f"object {id}: an indexed folder holds the ids 1 to 254"
-                    raise InputError(problem, field="object", value=id)
+                    raise InputError(f"object {id}: an indexed folder holds the ids 1 to 254")
                 overlaps = overlaps or bool(labels[mask].any())
                 labels[mask] = id
             if overlaps:

@@ -98,12 +98,11 @@ def first_prompts(
     return prompts
 
 
-def _check_numbers(values: Sequence[float], field: str, form: str) -> None:
+def _check_numbers(values: Sequence[float], what: str, form: str) -> None:
     """Refuse what is not as many numbers as ``form`` has."""
     if not are_numbers([values], form.count(",") + 1):
         where = "in pixels from the upper left corner"
-        problem = f"{field}: give {form} {where}, not {values!r:.60}"
-        raise InputError(problem, field=field, value=values)
+        raise InputError(f"{what}: give {form} {where}, not {values!r:.60}")
 
 
 Prompts = TypedPrompts | Sequence[RawPrompt] | Sequence[Prompt]
@@ -194,11 +193,10 @@ def placed_prompts(
         known = (before.prompts, before.lineages) if before else ((), {})
         raw, lineages = parse_prompts(prompts, known)
         if not raw:
-            problem = (
-                "show where the object is: a box (x0,y0,x1,y1), a point (x,y) or a mask (a "
-                "picture), with @FRAME if it is not in the first frame"
+            raise InputError(
+                f"{video.path}: show where the object is: a box (x0,y0,x1,y1), a point (x,y) or a "
+                "mask (a picture), with @FRAME if it is not in the first frame"
             )
-            raise InputError(problem, file=video.path, field="box")
         placed, lineages = drop_repeated_pieces(resolve_prompts(video, raw), lineages)
     else:
         raw = [prompt for prompt in prompts if isinstance(prompt, RawPrompt)]
@@ -214,20 +212,19 @@ def _check_same(
 ) -> None:
     """Refuse to add pieces that would be followed in another way than the others were."""
     ways = {True: "both directions", False: "one direction"}
-    pairs = {
-        "tracker": (f"tracker {before.tracker}", f"tracker {tracker.name}"),
-        "presence": (f"presence {before.presence:g}", f"presence {options.presence:g}"),
-        "backward": (ways[before.backward], ways[options.backward]),
-    }
+    pairs = [
+        (f"tracker {before.tracker}", f"tracker {tracker.name}"),
+        (f"presence {before.presence:g}", f"presence {options.presence:g}"),
+        (ways[before.backward], ways[options.backward]),
+    ]
     if before.video_key != video.key:
         sampled = _frames(before.frames, len(before.frames))
         now = _frames((frame.source for frame in video), video.length)
-        pairs["video"] = (f"{before.video}, {sampled}", f"{video.path}, {now}")
-    for name, (was, now) in pairs.items():
+        pairs.append((f"{before.video}, {sampled}", f"{video.path}, {now}"))
+    for was, now in pairs:
         if was != now:
-            problem = f"was made with {was}, but now it is {now}"
             remedy = "give the same options to add to it, or all prompts to start over"
-            raise InputError(problem, file=output, field=name, remedy=remedy)
+            raise InputError(f"{output}: was made with {was}, but now it is {now}; {remedy}")
 
 
 def _frames(sources: Iterable[int], count: int | None) -> str:
@@ -281,16 +278,14 @@ def write_track(
             prompts = raw_prompts(request.prompts, {row.index: row.source for row in rows})
         if before and unchanged and before.frames != tuple(row.source for row in rows):
             problem = f"its frames have changed since {target} was made"
-            remedy = f"remove {target} and track again"
-            raise DejaCueError(problem, file=request.video.path, remedy=remedy)
+            raise DejaCueError(f"{request.video.path}: {problem}; remove {target} and track again")
         objects = {
             object: unchanged.get(object) or _tracked_object(rows, object, size, request)
             for object in keys
         }
         if not any(noted.seen for noted in objects.values()):
-            problem = "the object is not seen in any frame"
             remedy = "mark it more precisely, or lower the presence it needs"
-            raise InputError(problem, file=request.video.path, field="prompts", remedy=remedy)
+            raise InputError(f"{request.video.path}: the object is not seen in any frame; {remedy}")
         names = [row.name for row in rows if row.name is not None]
         times = [row.time_s for row in rows if row.time_s is not None]
         stems = len(set(names)) == len(rows)
@@ -334,11 +329,11 @@ def check_target(target: Path) -> None:
     if target.suffix.lower() not in WRITTEN_AS:
         raise unwritable(target)
     if target.name in ("", ".."):
-        raise InputError("give the folder for the masks a name, such as masks", file=target)
+        raise InputError(f"{target}: give the folder for the masks a name, such as masks")
     check_place(target)
     _recover(target)
     if objection := _objection(target):
-        raise InputError(objection, file=target)
+        raise InputError(f"{target}: {objection}")
 
 
 def _objection(target: Path) -> str | None:

@@ -166,7 +166,7 @@ def read_notes(masks: str | os.PathLike[str]) -> TrackNotes | None:
         )
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         problem = f"was not written by this version of dejacue ({first_line(error)})"
-        raise InputError(problem, file=path, remedy="remove it, or track again") from None
+        raise InputError(f"{path}: {problem}; remove it, or track again") from None
 
 
 def write_notes(masks: str | os.PathLike[str], notes: TrackNotes) -> Path:

@@ -25,7 +25,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from dejacue.errors import DejaCueError, InputError, brief, extra, in_file, named
+from dejacue.errors import InputError, brief, extra, in_file, named
 from dejacue.records.arrays import as_array
 from dejacue.sources.masks._masks import is_id
 from dejacue.sources.masks.labels import LOSSY, MAX_LABELS, VOID, read_picture
@@ -97,12 +97,11 @@ def parse_prompts(
     only adds are given, they are added to what was given ``before``."""
     at = typed.at
     if at is not None and at < 0:
-        remedy = "frames count from 0"
-        raise InputError(f"frame {at} is negative", field="at", value=at, remedy=remedy)
+        raise InputError(f"frame {at} is negative; frames count from 0")
     not_point = partial(_point, inside=False)
     prompts = [_parse("box", text, at, _box) for text in typed.boxes]
     prompts += [_parse("point", text, at, _point) for text in typed.points]
-    prompts += [_parse("not_point", text, at, not_point) for text in typed.not_points]
+    prompts += [_parse("not point", text, at, not_point) for text in typed.not_points]
     prompts += [_parse("mask", text, at, _mask) for text in typed.masks]
     lineages: dict[int, tuple[int, ...]] = {
         object: (object,) for object in sorted({prompt.object for prompt in prompts})
@@ -113,34 +112,21 @@ def parse_prompts(
     ids = [id for pieces in lineages.values() for id in pieces]
     for number, text in enumerate(typed.adds, start=max(ids, default=0) + 1):
         prompt = _parse("add", text, at, _any)
-        with _in_argument("add", text):
+        with named(f"add {text}"):
             if not lineages:
-                remedy = "show it with a box, a point or a mask"
-                raise InputError("there is no object yet", remedy=remedy)
+                raise InputError("there is no object yet; show it with a box, a point or a mask")
             names_object = (match := _TEXT.fullmatch(text)) is not None and match[1] is not None
             if not names_object and len(lineages) > 1:
                 example = f"{next(iter(lineages))}:{text}"
                 raise InputError(f"name the object it is a piece of ({known}), as in {example}")
             root = prompt.object if names_object else next(iter(lineages))
             if root not in lineages:
-                raise InputError(f"there is no object {root}", remedy=f"known: {known}")
+                raise InputError(f"there is no object {root}; known: {known}")
             if number > MAX_OBJECT:
                 raise InputError(f"objects and pieces have the numbers 1 to {MAX_OBJECT}")
         prompts.append(msgspec.structs.replace(prompt, object=number))
         lineages[root] = (*lineages[root], number)
     return prompts, lineages
-
-
-class _in_argument(named):
-    """Prepend an argument and its text to an error raised inside."""
-
-    def __init__(self, argument: str, text: str) -> None:
-        super().__init__(f"{argument.replace('_', ' ')} {text}")
-        self.argument, self.text = argument, text
-
-    def complete(self, error: DejaCueError) -> None:
-        super().complete(error)
-        error.field, error.value = self.argument, self.text
 
 
 def _parse(
@@ -149,7 +135,7 @@ def _parse(
     """Return the prompt that an argument gives; ``parse`` reads it without object and frame."""
     match = _TEXT.fullmatch(text)
     assert match is not None  # anything matches
-    with _in_argument(argument, text):
+    with named(f"{argument} {text}"):
         number = int(match[1] or 1)
         if not 1 <= number <= MAX_OBJECT:
             raise InputError(f"objects have the numbers 1 to {MAX_OBJECT}")
@@ -190,7 +176,7 @@ def _numbers(text: str, count: int, form: str) -> list[float]:
     except ValueError:
         numbers = []
     if len(numbers) != count or not all(map(math.isfinite, numbers)):
-        raise InputError(form, remedy="pixels from the upper left corner")
+        raise InputError(f"{form}; pixels from the upper left corner")
     return numbers
 
 
@@ -201,8 +187,7 @@ def resolve_prompts(video: Video, raw: Sequence[RawPrompt]) -> list[Prompt]:
     known, not guessed.
     """
     if not raw:
-        remedy = "give a box, a point or a mask"
-        raise InputError(NO_POSITION, field="prompts", remedy=remedy)
+        raise InputError(f"{NO_POSITION}; give a box, a point or a mask")
     with in_file(video.path):
         frames = _find_frames(video, {written.frame for written in raw}, lambda frame: frame.source)
         prompts = []
@@ -220,7 +205,7 @@ def resolve_prompts(video: Video, raw: Sequence[RawPrompt]) -> list[Prompt]:
 def check_prompts(video: Video, prompts: Sequence[Prompt]) -> list[Prompt]:
     """Return the same prompts, one for each object and frame, boxes clipped; or raise."""
     if not prompts:
-        raise InputError(NO_POSITION, field="prompts", remedy="give at least one Prompt")
+        raise InputError(f"{NO_POSITION}; give at least one Prompt")
     with in_file(video.path):
         for prompt in prompts:
             _check_fields(prompt)
@@ -241,7 +226,7 @@ def _check_fields(prompt: Prompt) -> None:
     ):
         if not fits:
             value = getattr(prompt, field)
-            raise InputError(f"{field} {brief(value, 60)}: {form}", field=field, value=value)
+            raise InputError(f"{field} {brief(value, 60)}: {form}")
 
 
 def are_numbers(rows: Any, count: int) -> bool:
@@ -311,8 +296,7 @@ def box_of(prompt: Prompt) -> Box:
     box = None if prompt.mask is None else bounding_box(prompt.mask)
     if box is None:
         problem = f"object {prompt.object}: a fixed region needs a box or a mask, not clicks"
-        remedy = f"give one, or track the object with SAM 2 ({extra('track')})"
-        raise InputError(problem, field="box", remedy=remedy)
+        raise InputError(f"{problem}; give one, or track the object with SAM 2 ({extra('track')})")
     return box
 
 
@@ -331,22 +315,22 @@ def _find_frames(
                 left.discard(key)
             passed = min((key for key in left if key is not None and key < here), default=None)
             if passed is not None and before is None:
-                remedy = f"the first sampled frame is {here}"
-                raise _bad_frame(passed, "is not sampled", remedy)
+                raise _bad_frame(passed, f"is not sampled; the first sampled frame is {here}")
             if passed is not None:
-                remedy = f"give one of its neighbours, {before} or {here}"
                 raise _bad_frame(
-                    passed, "is not used (not sampled, or it cannot be decoded)", remedy
+                    passed,
+                    "is not used (not sampled, or it cannot be decoded); "
+                    f"give one of its neighbours, {before} or {here}",
                 )
             if not left:
                 return frames
             before = here
     past = min(key for key in left if key is not None)
-    raise _bad_frame(past, "is past the end", f"the last frame is {before}")
+    raise _bad_frame(past, f"is past the end; the last frame is {before}")
 
 
-def _bad_frame(frame: int, problem: str, remedy: str) -> InputError:
-    return InputError(f"frame {frame} {problem}", field="frame", value=frame, remedy=remedy)
+def _bad_frame(frame: int, problem: str) -> InputError:
+    return InputError(f"frame {frame} {problem}")
 
 
 def _read_mask(path: Path, number: int | None, size: tuple[int, int]) -> Mask:
@@ -354,20 +338,16 @@ def _read_mask(path: Path, number: int | None, size: tuple[int, int]) -> Mask:
     with in_file(path):
         if os.path.isdir(path):
             remedy = "a mask is one picture of the object; give the masks of all frames as masks"
-            raise InputError("is a folder", field="mask", remedy=remedy)
+            raise InputError(f"is a folder; {remedy}")
         labels = read_picture(path, binary=path.suffix.lower() in LOSSY)
         values = [int(value) for value in np.unique(labels) if value > 0]
         objects = [value for value in values if value != VOID] or values
         listed = ", ".join(map(str, objects[:9])) or "none"
         if number is not None and number not in values:
-            problem, remedy = f"has no object {number}", f"the numbers in this picture are {listed}"
-            raise InputError(problem, field="object", value=number, remedy=remedy)
+            raise InputError(f"has no object {number}; the numbers in this picture are {listed}")
         if number is None and 1 < len(objects) <= MAX_LABELS:
-            problem, remedy = (
-                f"holds the objects {listed}",
-                f"choose one, as in {path.name}#{objects[0]}",
-            )
-            raise InputError(problem, field="object", remedy=remedy)
+            problem = f"holds the objects {listed}"
+            raise InputError(f"{problem}; choose one, as in {path.name}#{objects[0]}")
         if number is not None or len(objects) == 1:
             mask = labels == (objects[0] if number is None else number)
         else:
@@ -375,11 +355,10 @@ def _read_mask(path: Path, number: int | None, size: tuple[int, int]) -> Mask:
         (height, width), (mask_height, mask_width) = size, mask.shape
         if abs(mask_width * height - mask_height * width) > max(height, width) * 2:
             sizes = f"is {mask_width} × {mask_height}, but the frame is {width} × {height}"
-            remedy = "give a mask of the whole frame"
-            raise InputError(f"{sizes}, another shape", field="size", remedy=remedy)
+            raise InputError(f"{sizes}, another shape; give a mask of the whole frame")
         mask = resize_nearest(mask, size)
         if not mask.any():
-            raise InputError("is empty", field="mask", remedy="give a mask that shows the object")
+            raise InputError("is empty; give a mask that shows the object")
         return mask
 
 
@@ -405,9 +384,8 @@ def _combined(video: Video, prompts: Iterable[Prompt], frames: Iterable[Frame]) 
                     )
             clicked = any(inside for *_, inside in prompt.points)
             if object not in known and not (prompt.box or prompt.mask is not None or clicked):
-                remedy = "show where it is with a box or a point"
                 problem = "only clicks outside the object are given"
-                raise InputError(problem, field="points", remedy=remedy)
+                raise InputError(f"{problem}; show where it is with a box or a point")
         known.add(object)
         combined.append(prompt)
     return combined
@@ -420,8 +398,7 @@ def united(prompts: Sequence[Prompt], size: tuple[int, int]) -> Prompt:
     boxes = {_clipped(prompt.box, size): prompt.box for prompt in prompts if prompt.box is not None}
     if len(boxes) > 1:
         first, second, *_ = (_written(box) for box in boxes.values())
-        problem = f"the boxes {first} and {second} contradict each other"
-        raise InputError(problem, field="box", remedy="keep one")
+        raise InputError(f"the boxes {first} and {second} contradict each other; keep one")
     box = next(iter(boxes), None)
     clicks = ((float(x), float(y), bool(on)) for prompt in prompts for x, y, on in prompt.points)
     points = tuple(dict.fromkeys(clicks))
@@ -429,17 +406,15 @@ def united(prompts: Sequence[Prompt], size: tuple[int, int]) -> Prompt:
     masks = [_plane(prompt.mask) for prompt in prompts if prompt.mask is not None]
     for mask in masks:
         if mask.shape != size or mask.dtype != bool or not mask.any():
-            problem = f"the mask is {mask.dtype} of shape {mask.shape}"
             remedy = f"give bool of the frame's (height, width) {size}, not empty"
-            raise InputError(problem, field="mask", remedy=remedy)
+            raise InputError(f"the mask is {mask.dtype} of shape {mask.shape}; {remedy}")
         if (mask != masks[0]).any():
-            raise InputError("two different masks are given", field="mask", remedy="keep one")
+            raise InputError("two different masks are given; keep one")
         _check_mask(mask, box, points)
     if masks:
         return Prompt(frame, object, mask=masks[0])
     if box is None and not points:
-        remedy = "give a box, points or a mask"
-        raise InputError("the prompt is empty", field="prompts", remedy=remedy)
+        raise InputError("the prompt is empty; give a box, points or a mask")
     return Prompt(frame, object, box, points)
 
 
@@ -456,16 +431,19 @@ def _clipped(box: Box, size: tuple[int, int]) -> Box:
     if not all(map(math.isfinite, box)):
         raise _bad_box(box, "has sides that are not finite numbers")
     if x1 < x0 or y1 < y0:
-        raise _bad_box(box, "ends before it begins", "give the upper left corner first")
+        raise _bad_box(box, "ends before it begins; give the upper left corner first")
     if x1 == x0 or y1 == y0:
-        raise _bad_box(box, "has no area", "x0,y0,x1,y1 are two corners")
+        raise _bad_box(box, "has no area; x0,y0,x1,y1 are two corners")
     if x1 - x0 < 1 or y1 - y0 < 1:
         remedy = f"give its corners in pixels, not as fractions of {width} × {height}"
-        raise _bad_box(box, "is narrower than a pixel", remedy)
+        raise _bad_box(box, f"is narrower than a pixel; {remedy}")
     if (share := _outside(box, size)) > MAX_OUTSIDE:
         part = "" if share == 1 else f"{share:.0%} "
-        remedy = "give pixels of the video at its full size, not of a scaled view"
-        raise _bad_box(box, f"lies {part}outside the picture of {width} × {height} pixels", remedy)
+        raise _bad_box(
+            box,
+            f"lies {part}outside the picture of {width} × {height} pixels; "
+            "give pixels of the video at its full size, not of a scaled view",
+        )
     return float(max(x0, 0)), float(max(y0, 0)), float(min(x1, width)), float(min(y1, height))
 
 
@@ -483,9 +461,9 @@ def _check_points(
         if not (0 <= x < width and 0 <= y < height):
             raise _bad_point(x, y, f"lies outside the frame of {width} × {height} pixels")
         if clicked.setdefault((int(x), int(y)), inside) != inside:
-            raise _bad_point(x, y, "is given both as inside and as outside", "keep one")
+            raise _bad_point(x, y, "is given both as inside and as outside; keep one")
         if inside and box and not (box[0] <= x <= box[2] and box[1] <= y <= box[3]):
-            raise _bad_point(x, y, f"lies outside the box {_written(box)}", "move one of them")
+            raise _bad_point(x, y, f"lies outside the box {_written(box)}; move one of them")
 
 
 def _check_mask(mask: Mask, box: Box | None, points: Iterable[tuple[float, float, bool]]) -> None:
@@ -493,21 +471,19 @@ def _check_mask(mask: Mask, box: Box | None, points: Iterable[tuple[float, float
         x0, y0, x1, y1 = box
         part = mask[math.floor(y0) : math.ceil(y1), math.floor(x0) : math.ceil(x1)]
         if not part.any():
-            raise _bad_box(box, "and the mask do not overlap", "keep one")
+            raise _bad_box(box, "and the mask do not overlap; keep one")
     for x, y, inside in points:
         if mask[int(y), int(x)] != inside:
             where = "outside" if inside else "inside"
-            raise _bad_point(x, y, f"lies {where} the mask", "keep one")
+            raise _bad_point(x, y, f"lies {where} the mask; keep one")
 
 
-def _bad_box(box: Box, problem: str, remedy: str | None = None) -> InputError:
-    return InputError(f"the box {_written(box)} {problem}", field="box", value=box, remedy=remedy)
+def _bad_box(box: Box, problem: str) -> InputError:
+    return InputError(f"the box {_written(box)} {problem}")
 
 
-def _bad_point(x: float, y: float, problem: str, remedy: str | None = None) -> InputError:
-    return InputError(
-        f"the point {x:g},{y:g} {problem}", field="points", value=(x, y), remedy=remedy
-    )
+def _bad_point(x: float, y: float, problem: str) -> InputError:
+    return InputError(f"the point {x:g},{y:g} {problem}")
 
 
 def _written(box: Box) -> str:

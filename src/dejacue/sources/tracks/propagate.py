@@ -144,8 +144,7 @@ def track(
 def check_presence(presence: float) -> None:
     """Refuse a threshold of presence that is not between 0 and 1."""
     if not 0 <= presence <= 1:
-        problem = f"presence {presence} must be between 0 and 1"
-        raise InputError(problem, field="presence", value=presence)
+        raise InputError(f"presence {presence} must be between 0 and 1")
 
 
 @dataclass(frozen=True, eq=False)
@@ -294,7 +293,7 @@ def _visible(seen: Observation, frame: Frame, presence: float) -> Observation:
     shape = seen.mask.shape
     if shape != frame.shape:
         problem = f"the tracker returned a mask of shape {shape} for a frame of shape {frame.shape}"
-        raise DejaCueError(problem, field="tracker", value=shape)
+        raise DejaCueError(problem)
     sure = seen.presence >= presence
     return Observation(seen.mask if sure else np.zeros_like(seen.mask), seen.presence)
 

@@ -99,8 +99,7 @@ def load(
     files = files_in(Path(folder), FILES) if folder else fetch(weights)
     classes = _model_classes(files["config.json"])
     if not hasattr(transformers, classes[0]):
-        problem = f"this transformers has no {classes[0]}"
-        raise InputError(problem, field="tracker", value=name, remedy=f"{REMEDY} --upgrade")
+        raise InputError(f"this transformers has no {classes[0]}; {REMEDY} --upgrade")
     model = _load_weights(getattr(transformers, classes[0]), files["model.safetensors"], dtype)
     details = {
         "model": folder or repository,
@@ -125,11 +124,10 @@ def _model_classes(path: Path) -> tuple[str, str]:
         kind = config["model_type"]
     except (OSError, ValueError, TypeError, LookupError, RecursionError):
         problem = "is not the configuration of a model"
-        raise InputError(problem, file=path, remedy="download it again") from None
+        raise InputError(f"{path}: {problem}; download it again") from None
     if str(kind) not in CLASSES:
         problem = f'describes a "{brief(kind)}"'
-        remedy = f"a tracker must be one of {', '.join(CLASSES)}"
-        raise InputError(problem, file=path, field="model_type", value=kind, remedy=remedy)
+        raise InputError(f"{path}: {problem}; a tracker must be one of {', '.join(CLASSES)}")
     if '"timm_wrapper"' in json.dumps(config):
         need("timm", f"EdgeTAM also needs it: {REMEDY} timm")
     return CLASSES[str(kind)]
@@ -142,13 +140,12 @@ def _load_weights(kind: Any, path: Path, dtype: Any) -> Any:
         )
     except Exception as error:  # safetensors and transformers raise their own kinds
         remedy = "download it and config.json again, or upgrade transformers"
-        problem = f"cannot be loaded ({first_line(error)})"
-        raise InputError(problem, file=path, remedy=remedy) from error
+        raise InputError(f"{path}: cannot be loaded ({first_line(error)}); {remedy}") from error
     if loaded["missing_keys"] or loaded["mismatched_keys"]:
         lacking = sorted(map(str, [*loaded["missing_keys"], *loaded["mismatched_keys"]]))
         missing = f"{lacking[0]} and {len(lacking) - 1} more are missing"
         problem = f"does not hold all weights of the model ({missing})"
-        raise InputError(problem, file=path, value=lacking[0], remedy="download it again")
+        raise InputError(f"{path}: {problem}; download it again")
     return model
 
 
@@ -157,8 +154,7 @@ def frame_input(image: NDArray[np.uint8], size: int, device: str, dtype: Any) ->
     torch = need("torch", REMEDY)
     if image.ndim != 3 or image.shape[2] != 3 or image.dtype != np.uint8 or not image.size:
         expected = "a frame must be uint8 of shape (height, width, 3)"
-        problem = f"{expected}, but this one is {image.dtype} of shape {image.shape}"
-        raise InputError(problem, field="image", value=image.shape)
+        raise InputError(f"{expected}, but this one is {image.dtype} of shape {image.shape}")
     # the CPU resizes bytes as they are; mps has no kernel for it, so that there the CPU does it too
     on_cpu = device.startswith(("cpu", "mps"))
     picture = torch.from_numpy(np.require(image, requirements=["C", "W"])).to(
@@ -448,12 +444,11 @@ class Sam2Tracker:
         if not isinstance(error, torch.OutOfMemoryError) and "out of memory" not in str(error):
             raise error
         if self.device == "cpu" or not self._fallback:
-            problem = f"{self.name}: the device {self.device} is out of memory"
-            remedy = (
-                "close other programs that use it, choose a smaller model (sam2-tiny), "
-                "track fewer objects, or use the device cpu"
-            )
-            raise InputError(problem, field="device", value=self.device, remedy=remedy) from error
+            raise InputError(
+                f"{self.name}: the device {self.device} is out of memory; close other programs "
+                "that use it, choose a smaller model (sam2-tiny), track fewer objects, or use the "
+                "device cpu"
+            ) from error
         lost = self.device
         self.dtype, self.precision = dtype_of("fp32"), "fp32"
         self._move("cpu", self.dtype)

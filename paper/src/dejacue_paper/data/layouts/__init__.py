@@ -37,29 +37,27 @@ def open_dataset(
     place = Path(folder)
     if not place.is_dir():
         what = "is a file, not a folder" if place.exists() else "no such folder"
-        raise InputError(what, file=place, remedy="give the folder of a data set")
+        raise InputError(f"{place}: {what}; give the folder of a data set")
     if layout is not None and layout not in LAYOUTS:
         raise unknown("layout", layout, LAYOUTS)
     try:
         reader = LAYOUTS[layout or _recognised(place)]
         if layout is not None and not reader.recognise(place):
             problem = f"does not have the layout {layout}, which needs {reader.needs}"
-            raise InputError(problem, file=place, field="layout", value=layout)
+            raise InputError(f"{place}: {problem}")
         return seconds.counted_in_frames(reader.read(place), progress or default_progress())
     except OSError as error:
-        raise InputError(f"cannot be read ({error.strerror})", file=error.filename) from None
+        raise InputError(f"{error.filename}: cannot be read ({error.strerror})") from None
 
 
 def _recognised(folder: Path) -> str:
     names = [name for name, layout in LAYOUTS.items() if layout.recognise(folder)]
     if not names:
-        problem = f"has none of the layouts {', '.join(LAYOUTS)}"
-        remedy = (
-            "give the folder that contains the files (paper/docs/data.md lists them), or name "
-            "the layout"
+        raise InputError(
+            f"{folder}: has none of the layouts {', '.join(LAYOUTS)}; give the folder that "
+            "contains the files (paper/docs/data.md lists them), or name the layout"
         )
-        raise InputError(problem, file=folder, field="layout", remedy=remedy)
     if len(names) > 1:
-        problem, remedy = f"could be {' or '.join(names)}", f'name the layout, such as "{names[0]}"'
-        raise InputError(problem, file=folder, field="layout", value=names, remedy=remedy)
+        problem = f"could be {' or '.join(names)}"
+        raise InputError(f'{folder}: {problem}; name the layout, such as "{names[0]}"')
     return names[0]

@@ -59,7 +59,7 @@ def _clip(name: str, scene: Path, frames: list[_Frame]) -> tuple[Clip, list[str]
     paths = [scene / f"{frame.file_path.removesuffix('.png')}.png" for frame in frames]
     order = sorted(range(len(frames)), key=lambda at: times[at])
     if not order:
-        raise InputError(f"{name} lists no frames", file=scene, field="frames")
+        raise InputError(f"{scene}: {name} lists no frames")
     here = [at for at in order if paths[at].is_file()]
     clip = Clip(
         name,

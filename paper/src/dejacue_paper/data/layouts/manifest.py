@@ -44,11 +44,11 @@ def manifest_rows(
 ) -> tuple[list[dict[str, Any]], dict[str, str]]:
     """Return the rows that ``write_manifest`` writes, and what it returns."""
     if not os.fspath(path).lower().endswith(".csv"):
-        raise InputError("the manifest must be a .csv file", file=path, remedy="change the name")
+        raise InputError(f"{path}: the manifest must be a .csv file; change the name")
     rows, left_out = clip_rows(dataset, masks, Path(path).absolute().parent)
     if not rows:
         first, reason = next(iter(left_out.items()))
-        raise InputError("no clip can be listed", file=path, remedy=f'"{first}": {reason}')
+        raise InputError(f'{path}: no clip can be listed; "{first}": {reason}')
     return rows, left_out
 
 
@@ -59,8 +59,9 @@ def clip_rows(
     and id → why not, of the others."""
     folder = None if masks is None else Path(masks)
     if folder is not None and not folder.is_dir():
-        remedy = "give the folder that contains ID.csv …"
-        raise InputError("no such folder of masks", file=folder, remedy=remedy)
+        raise InputError(
+            f"{folder}: no such folder of masks; give the folder that contains ID.csv …"
+        )
     left_out: dict[str, str] = {}
     rows = []
     for clip in dataset.clips:
@@ -134,5 +135,5 @@ def vocabulary_documents(dataset: Dataset) -> dict[str, dict[str, Any]]:
     if not documents:
         problem = f"{dataset.layout} has no words for its states here"
         remedy = "write your own list with the states that it names"
-        raise InputError(problem, file=dataset.folder, remedy=remedy)
+        raise InputError(f"{dataset.folder}: {problem}; {remedy}")
     return documents

@@ -58,12 +58,11 @@ def _read_scene(scene: Path) -> tuple[list[Clip], list[str]]:
     with in_file(scene / FILES[0]):
         listed = declared(read_json(scene / FILES[0]), _Ids)
         if listed.count is not None and listed.count != len(listed.ids):
-            problem = f"count is {listed.count}, but {len(listed.ids)} ids are listed"
-            raise InputError(problem, field="count", value=listed.count)
+            raise InputError(f"count is {listed.count}, but {len(listed.ids)} ids are listed")
         check_plain(listed.ids)
     rows = read_json(scene / FILES[1])
     if not isinstance(rows, dict):
-        raise InputError("must map each id to its warp_id and camera_id", file=scene / FILES[1])
+        raise InputError(f"{scene / FILES[1]}: must map each id to its warp_id and camera_id")
     problems: list[str] = []
     cameras: dict[int, list[tuple[int, str]]] = {}
     for name in listed.ids:

@@ -48,9 +48,7 @@ def _rows(path: Path) -> int | None:
     with path.open("rb") as stream:
         shape, *_ = read_header(stream, str(path))
     if len(shape) != 2 or shape[1] != 17:
-        raise InputError(
-            "must have 17 numbers per camera", file=path, remedy="does it belong to this scene?"
-        )
+        raise InputError(f"{path}: must have 17 numbers per camera; does it belong to this scene?")
     return shape[0]
 
 

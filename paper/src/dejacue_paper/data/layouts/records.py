@@ -73,8 +73,7 @@ class Clip:
             times = self.times if self.unit == "seconds" else None
             return open_pictures(self.id, self.images, times, self.transparent, **chosen)
         if self.video is None:
-            remedy = "download it first"
-            raise InputError(f'"{self.id}": its video is missing', field="video", remedy=remedy)
+            raise InputError(f'"{self.id}": its video is missing; download it first')
         return open_video(self.video, **chosen)
 
 
@@ -101,7 +100,7 @@ class Dataset:
         check(self.folder, twice)
         if not ids:
             remedy = "is it the right folder?"
-            raise InputError(f"contains nothing of {self.layout}", file=self.folder, remedy=remedy)
+            raise InputError(f"{self.folder}: contains nothing of {self.layout}; {remedy}")
 
     def __iter__(self) -> Iterator[Clip]:
         return iter(self.clips)
@@ -163,8 +162,7 @@ def check_plain(names: Iterable[str]) -> None:
     """Refuse names of files or folders that lead elsewhere."""
     for name in names:
         if not name or name in (".", "..") or set(name) & set("/\\\0"):
-            problem = f'"{shortened(name)}" is not a file name'
-            raise InputError(problem, field="name", value=name, remedy="is the list damaged?")
+            raise InputError(f'"{shortened(name)}" is not a file name; is the list damaged?')
 
 
 def scenes_in(folder: Path, is_scene: Callable[[Path], object]) -> Iterator[Path]:

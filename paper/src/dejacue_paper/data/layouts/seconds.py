@@ -88,7 +88,7 @@ def seconds_of(path: Path, start_s: float = 0.0, end_s: float | None = None) -> 
                 zero = stamps[0] if stream.start_time is None and stamps else stream.start_time
                 times = [float((stamp - zero) * stream.time_base) for stamp in stamps]
         except av.FFmpegError as error:
-            raise InputError(f"cannot be read ({error.strerror})", remedy="copy it again") from None
+            raise InputError(f"cannot be read ({error.strerror}); copy it again") from None
         sampling = Sampling(start_s=start_s or None, end_s=end_s, fps=1.0)
         taken = [
             (frame, picture.time_s or 0.0)
@@ -331,8 +331,7 @@ def _read_howtochange(folder: Path) -> Dataset:
     rows = csv.DictReader(io.StringIO(read_text(path), newline=""))
     lacking = [column for column in COLUMNS if column not in (rows.fieldnames or ())]
     if lacking:
-        problem = f"has no column {', '.join(lacking)}"
-        raise InputError(problem, file=path, field=lacking[0], remedy="is it the file of the set?")
+        raise InputError(f"{path}: has no column {', '.join(lacking)}; is it the file of the set?")
     videos = videos_in(folder)
     words, problems = _vocabularies_in(folder, HOWTOCHANGE_STATES)
     clips: list[Clip] = []

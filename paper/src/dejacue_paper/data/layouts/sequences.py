@@ -169,8 +169,7 @@ def _read_vost_tas(folder: Path) -> Dataset:
     document = read_json(path)
     annotations = document.get("annotations") if isinstance(document, dict) else None
     if not isinstance(annotations, dict):
-        remedy = "is it the file of VOST-TAS?"
-        raise InputError('has no "annotations"', file=path, field="annotations", remedy=remedy)
+        raise InputError(f'{path}: has no "annotations"; is it the file of VOST-TAS?')
     listed = document.get("frames")
     listed = listed if isinstance(listed, dict) else {}
     names = {name: name.rpartition("_")[0] for name in annotations}

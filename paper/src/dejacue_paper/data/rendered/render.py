@@ -137,9 +137,7 @@ def _choose(seed: int, family: str | None, topology: str | None) -> tuple[Family
 
 def random_stream(seed: int, concern: str) -> np.random.Generator:
     if not isinstance(seed, int | np.integer) or seed < 0:
-        raise InputError(
-            f"render: seed {seed!r} must be a whole number, 0 or more", field="seed", value=seed
-        )
+        raise InputError(f"render: seed {seed!r} must be a whole number, 0 or more")
     return np.random.default_rng([seed, zlib.crc32(concern.encode())])
 
 
@@ -151,33 +149,17 @@ def _check(
     counts: Mapping[str, int],
 ) -> None:
     if frames < MIN_FRAMES:
-        raise InputError(
-            f"render: {frames} frames are too few",
-            field="frames",
-            value=frames,
-            remedy=f"use at least {MIN_FRAMES}",
-        )
+        raise InputError(f"render: {frames} frames are too few; use at least {MIN_FRAMES}")
     if len(size) != 2 or not all(side in range(48, 4097) for side in size):
-        raise InputError(
-            f"render: size {size} must be height and width, 48 to 4096 pixels each",
-            field="size",
-            value=size,
-        )
+        raise InputError(f"render: size {size} must be height and width, 48 to 4096 pixels each")
     if not rate > 0:
-        raise InputError(f"render: rate {rate} must be above 0", field="rate", value=rate)
+        raise InputError(f"render: rate {rate} must be above 0")
     for name, level in levels.items():
         if not 0 <= level <= 1:
-            raise InputError(
-                f"render: {name} is {level}",
-                field=name,
-                value=level,
-                remedy="levels must be between 0 and 1",
-            )
+            raise InputError(f"render: {name} is {level}; levels must be between 0 and 1")
     for name, count in counts.items():
         if not 0 <= count <= MAX_COUNT:
-            raise InputError(
-                f"render: {count} {name}", field=name, value=count, remedy=f"use 0 to {MAX_COUNT}"
-            )
+            raise InputError(f"render: {count} {name}; use 0 to {MAX_COUNT}")
 
 
 def _vocabulary(
@@ -189,10 +171,7 @@ def _vocabulary(
         known = family.descriptions[name]
         if not 1 <= descriptions <= len(known):
             raise InputError(
-                f"render: {descriptions} descriptions",
-                field="descriptions",
-                value=descriptions,
-                remedy=f'"{family.name}" has 1 to {len(known)}',
+                f'render: {descriptions} descriptions; "{family.name}" has 1 to {len(known)}'
             )
         words[name] = tuple(str(text) for text in rng.permutation(known)[:descriptions])
     return Vocabulary(words, object=family.object)
@@ -250,7 +229,7 @@ def write_scene(
     if overwrite and target.is_dir():
         shutil.rmtree(target)
     if target.exists() and (not target.is_dir() or any(target.iterdir())):
-        raise InputError("already exists", file=folder, remedy="remove it or choose another folder")
+        raise InputError(f"{folder}: already exists; remove it or choose another folder")
     if video:
         from dejacue.sources.video import write_video
 

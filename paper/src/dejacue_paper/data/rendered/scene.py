@@ -329,10 +329,8 @@ def draw_exits(rng: np.random.Generator, story: Story, count: int) -> Curve:
                 break
         else:
             raise InputError(
-                f"render: {count} exits do not fit into {frames} frames",
-                field="exits",
-                value=count,
-                remedy="use fewer exits or more frames",
+                f"render: {count} exits do not fit into {frames} frames; "
+                "use fewer exits or more frames"
             )
     return away
 

@@ -104,10 +104,8 @@ def draw_story(rng: np.random.Generator, family: Family, topology: str, frames: 
     """Draw a story of this topology; InputError if the family does not have it."""
     if topology not in family.topologies:
         raise InputError(
-            f'render: family "{family.name}" has no topology "{topology}"',
-            field="topology",
-            value=topology,
-            remedy=f"it has {', '.join(family.topologies)}",
+            f'render: family "{family.name}" has no topology "{topology}"; '
+            f"it has {', '.join(family.topologies)}"
         )
     if topology == "progressive":
         order = list(range(len(family.states)))

@@ -45,12 +45,9 @@ class About:
         strange = None not in (history.encoder, self.encoder) and history.encoder != self.encoder
         if strange or history.dimension != self.dimension:
             raise InputError(
-                f'was trained on features of "{self.encoder}" ({self.dimension} numbers), but '
-                f'history {history.id} has features of "{history.encoder}" ({history.dimension})',
-                file=folder,
-                field="encoder",
-                value=history.encoder,
-                remedy="encode with the same encoder",
+                f'{folder}: was trained on features of "{self.encoder}" ({self.dimension} '
+                f'numbers), but history {history.id} has features of "{history.encoder}" '
+                f"({history.dimension}); encode with the same encoder"
             )
 
 
@@ -95,17 +92,15 @@ def read_about(folder: Path) -> About:
     path = folder / SETTINGS
     if not path.is_file():
         raise MissingData(
-            "contains no trained decoder", file=folder, remedy='"dejacue learn train" writes one'
+            f'{folder}: contains no trained decoder; "dejacue learn train" writes one'
         )
     document = read_json(path)
     with in_file(path):
         if not isinstance(document, dict) or document.get("format") != FORMAT:
-            problem = "does not contain the settings of a decoder"
-            raise InputError(problem, field="format", remedy="train it again")
+            raise InputError("does not contain the settings of a decoder; train it again")
         if (version := document.get("version")) != VERSION:
             problem = f"has version {brief(version)}, but this dejacue reads version {VERSION}"
-            remedy = "train the decoder again"
-            raise InputError(problem, field="version", value=version, remedy=remedy)
+            raise InputError(f"{problem}; train the decoder again")
         return declared(document, About)
 
 
@@ -115,14 +110,10 @@ def load(folder: Path, seed: int | None = None) -> tuple[DecoderModel, About]:
     seeds = about.settings.seeds
     if seed is not None and seed not in seeds:
         raise InputError(
-            f"was trained with the seeds {', '.join(map(str, seeds))}, not {seed}",
-            file=folder,
-            field="seed",
-            value=seed,
+            f"{folder}: was trained with the seeds {', '.join(map(str, seeds))}, not {seed}"
         )
     if about.settings.decoder not in DECODERS:
-        problem = f'unknown decoder "{about.settings.decoder}"'
-        raise InputError(problem, file=folder, field="decoder", remedy="train it again")
+        raise InputError(f'{folder}: unknown decoder "{about.settings.decoder}"; train it again')
     model = make(about.settings.decoder, 1, about.dimension, about.settings.as_published)
     member = 0 if seed is None else seeds.index(seed)
     weights = _tensors(folder / WEIGHTS)
@@ -132,9 +123,8 @@ def load(folder: Path, seed: int | None = None) -> tuple[DecoderModel, About]:
         )
     except (RuntimeError, IndexError):
         raise InputError(
-            f"does not contain the weights of {about.settings.decoder}",
-            file=folder / WEIGHTS,
-            remedy="train it again",
+            f"{folder / WEIGHTS}: does not contain the weights of {about.settings.decoder}; "
+            "train it again"
         ) from None
     model.eval()
     return model, about
@@ -144,33 +134,27 @@ def _tensors(path: Path) -> dict[str, Any]:
     tensors = need("safetensors.torch", REMEDY)
     safe = need("safetensors", REMEDY)
     if not path.is_file():
-        raise MissingData("is missing", file=path, remedy="train the decoder again")
+        raise MissingData(f"{path}: is missing; train the decoder again")
     try:
         loaded: dict[str, Any] = tensors.load_file(path)
     except (OSError, ValueError, safe.SafetensorError) as error:
-        problem = f"is damaged ({first_line(error)})"
-        raise InputError(problem, file=path, remedy="train it again") from None
+        raise InputError(f"{path}: is damaged ({first_line(error)}); train it again") from None
     return loaded
 
 
 def resume(training: Training, folder: Path) -> None:
     """Put a training where the one in the folder stopped."""
     if not (folder / SETTINGS).is_file():
-        problem = "contains no training run to resume"
-        raise InputError(problem, file=folder, remedy="leave out --resume")
+        raise InputError(f"{folder}: contains no training run to resume; leave out --resume")
     about = read_about(folder)
     if about.settings != training.settings or about.encoder != training.encoder:
         raise InputError(
-            "was started with other settings or another encoder",
-            file=folder,
-            field="settings",
-            remedy="give the same ones, or another folder",
+            f"{folder}: was started with other settings or another encoder; "
+            "give the same ones, or another folder"
         )
     if not (folder / STATE).is_file():
         raise InputError(
-            "the training run is already complete",
-            file=folder,
-            remedy="give another folder to train again",
+            f"{folder}: the training run is already complete; give another folder to train again"
         )
     state = _tensors(folder / STATE)
     with in_file(folder):
@@ -181,7 +165,6 @@ def check_free(folder: Path) -> None:
     """Refuse to begin where another training was stopped."""
     if (folder / STATE).is_file():
         raise InputError(
-            "contains an interrupted training run",
-            file=folder,
-            remedy="continue it (--resume), or give another folder",
+            f"{folder}: contains an interrupted training run; "
+            "continue it (--resume), or give another folder"
         )

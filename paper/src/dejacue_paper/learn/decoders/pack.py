@@ -50,11 +50,10 @@ def write_pack(
 
 def read_pack(path: Path) -> dict[str, list[PackedExample]]:
     if not path.is_file():
-        raise MissingData("no such file", file=path, remedy="write it with write_pack")
+        raise MissingData(f"{path}: no such file; write it with write_pack")
     with np.load(path, allow_pickle=False) as file:
         if "about" not in file:
-            problem = "is not a pack of labelled histories"
-            raise InputError(problem, file=path, remedy="write it again")
+            raise InputError(f"{path}: is not a pack of labelled histories; write it again")
         groups: dict[str, list[PackedExample]] = {}
         for group, entries in json.loads(str(file["about"])).items():
             groups[group] = []

@@ -97,15 +97,12 @@ def check_words(entries: Sequence[DecoderExample]) -> None:
             if state not in known:
                 raise InputError(
                     f'history {name}: a moment is labelled "{state}", but the vocabulary has '
-                    f"{', '.join(known)}; use its states",
-                    field="references",
-                    value=state,
+                    f"{', '.join(known)}; use its states"
                 )
     names = [entry.history.id for entry in entries]
     if len(set(names)) < len(names):
         twice = next(name for name in names if names.count(name) > 1)
-        problem = f"history {twice} is given twice; give each history once"
-        raise InputError(problem, field="history", value=twice)
+        raise InputError(f"history {twice} is given twice; give each history once")
 
 
 def check_labels(entries: Sequence[DecoderExample]) -> None:

@@ -110,13 +110,7 @@ def groups_of(pack: str, names: Sequence[str]) -> Groups:
         elif name in packed:
             groups[name] = list(packed[name])
         else:
-            raise InputError(
-                f'has no group "{name}"',
-                file=pack,
-                field="group",
-                value=name,
-                remedy=f"it has {', '.join(packed)}",
-            )
+            raise InputError(f'{pack}: has no group "{name}"; it has {", ".join(packed)}')
     return groups
 
 

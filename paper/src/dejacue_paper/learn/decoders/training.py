@@ -51,9 +51,7 @@ class Settings:
         object.__setattr__(self, "seeds", tuple(self.seeds))
         if not self.seeds or len(set(self.seeds)) < len(self.seeds) or min(self.seeds) < 0:
             raise InputError(
-                f"seeds {self.seeds}: give one or more different whole numbers, 0 or more",
-                field="seeds",
-                value=self.seeds,
+                f"seeds {self.seeds}: give one or more different whole numbers, 0 or more"
             )
         if self.epochs < 0 or not 0 < self.rate < 1:
             raise InputError(
@@ -76,12 +74,7 @@ def device_named(name: str | None) -> torch.device:
     if device.type not in ("cuda", "cpu"):
         raise unknown("device", name, ("cuda", "cpu"))
     if device.type == "cuda" and not (there and (device.index or 0) < torch.cuda.device_count()):
-        raise InputError(
-            f'the device "{name}" is not available',
-            field="device",
-            value=name,
-            remedy="leave out --device, or use cpu",
-        )
+        raise InputError(f'the device "{name}" is not available; leave out --device, or use cpu')
     return device
 
 
