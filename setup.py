@@ -41,7 +41,7 @@ setup(
         extension(
             "dejacue.method._kernel",
             ["module", "baseline", "avx2"],
-            ("kernel", "buffers", "body", "select", "scan", "states", "contrast", "segments"),
+            ("kernel", "buffers", "body", "select", "scan", "states", "contrast"),
         ),
         extension("dejacue.sources._pixels", ["pixels"]),
     ],

@@ -189,7 +189,6 @@ def check_models(**names: str) -> None:
     missing = missing_models(**names)
     if not missing:
         return
-    kind, first = next(iter(missing.items()))
     problem = "; ".join(
         f"{model.name}, the default {kind}, is {model.state}"
         + (f" ({model.damaged[0]})" if model.damaged else "")

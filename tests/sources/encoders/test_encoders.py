@@ -130,9 +130,8 @@ def test_rows_that_cannot_be_used_are_named(value) -> None:
 
 
 def test_an_unknown_encoder_suggests_the_nearest() -> None:
-    with refused("encoder", "siglip") as caught:
+    with refused("encoder", "siglip", '"siglip2"'):
         load_encoder("siglip")
-    assert '"siglip2"' in caught.value.remedy
     with refused("backend", "tensorflow"):
         load_encoder("siglip2", backend="tensorflow")
     with refused("precision of the ONNX back end", "int4"):
@@ -242,10 +241,13 @@ def test_without_connection_or_files_the_remedy_names_each_file(tmp_path, monkey
         raise OSError("no connection")
 
     monkeypatch.setattr(huggingface_hub, "hf_hub_download", fail)
-    with refused(siglip.REPOSITORY, kind=MissingData) as caught:
+    with refused(
+        siglip.REPOSITORY,
+        f"tokenizer.json --revision {siglip.REVISION}",
+        "set DEJACUE_WEIGHTS",
+        kind=MissingData,
+    ):
         weights.fetch(siglip.TOKENIZER)
-    assert f"tokenizer.json --revision {siglip.REVISION}" in caught.value.remedy
-    assert "set DEJACUE_WEIGHTS" in caught.value.remedy
 
 
 @pytest.fixture

@@ -158,9 +158,12 @@ def test_a_name_that_is_not_here_is_one_sentence_with_the_line_that_fetches_it(
     tmp_path, monkeypatch
 ) -> None:
     offline(monkeypatch, tmp_path / "hub")
-    with refused("hf:nobody/nothing", kind=MissingData) as caught:
+    with refused(
+        "hf:nobody/nothing",
+        "hf download nobody/nothing --local-dir FOLDER/nobody/nothing",
+        kind=MissingData,
+    ) as caught:
         load_encoder("hf:nobody/nothing", device="cpu")
-    assert "hf download nobody/nothing --local-dir FOLDER/nobody/nothing" in str(caught.value)
     assert one_sentence(str(caught.value))
     with refused("hf:./nothing/here", kind=MissingData):
         load_encoder("hf:./nothing/here", device="cpu")
@@ -260,9 +263,8 @@ def test_folders_that_hold_no_model_are_named(saved, tmp_path) -> None:
 def test_a_file_that_is_missing_is_named(saved, tmp_path, file) -> None:
     folder = copied(saved["clip"], tmp_path / "lacking")
     (folder / file).unlink()
-    with refused(f"hf:{folder}") as caught:
+    with refused(f"hf:{folder}", f"no {file}") as caught:
         load_encoder(f"hf:{folder}", device="cpu")
-    assert f"no {file}" in str(caught.value)
     assert one_sentence(str(caught.value))
 
 
@@ -277,7 +279,7 @@ def test_a_text_tower_without_a_length_is_refused(saved, tmp_path) -> None:
     from dejacue.sources.encoders.torch_models import text_length
 
     encoder = load_encoder(f"hf:{saved['siglip']}", device="cpu")
-    with refused("it"):
+    with refused("how many tokens it reads"):
         text_length("it", object(), encoder._tokenizer)
 
 
@@ -302,17 +304,15 @@ def test_weights_that_are_missing_are_not_made_up(saved, tmp_path) -> None:
     tensors = load_file(tmp_path / "model.safetensors")
     del tensors["visual_projection.weight"]
     save_file(tensors, tmp_path / "model.safetensors", metadata={"format": "pt"})
-    with refused(f"hf:{tmp_path}") as caught:
+    with refused(f"hf:{tmp_path}", "visual_projection.weight"):
         load_encoder(f"hf:{tmp_path}", device="cpu")
-    assert "visual_projection.weight" in str(caught.value)
 
 
 def test_a_model_without_images_is_refused(tmp_path) -> None:
     config = transformers.BertConfig(**SHARED, vocab_size=20)
     transformers.BertModel(config).save_pretrained(tmp_path)
-    with refused(f"hf:{tmp_path}") as caught:
+    with refused(f"hf:{tmp_path}", "BertModel"):
         load_encoder(f"hf:{tmp_path}", device="cpu")
-    assert "BertModel" in str(caught.value)
 
 
 def test_a_model_that_gives_nan_is_refused_with_a_sentence(saved) -> None:
@@ -413,9 +413,8 @@ def test_other_precisions_are_near_and_recorded(saved, precision) -> None:
     ],
 )
 def test_an_unknown_name_suggests_one_that_is_near(name, near) -> None:
-    with refused("encoder", name) as caught:
+    with refused("encoder", name, f'"{near}"'):
         load_encoder(name)
-    assert f'"{near}"' in caught.value.remedy
 
 
 def test_a_family_without_a_name_is_one_sentence() -> None:

@@ -245,7 +245,7 @@ def test_check_compares_hashes_and_the_text_features_of_the_paper(
     monkeypatch.setattr(sentences, "read_sentences", lambda: doors)
     figures = {"ensemble": "9000 9000 9000"}
     monkeypatch.setattr(sentences, "FIGURES", figures)
-    with refused("model", "siglip2"):  # it is not the paper's
+    with refused("siglip2"):  # it is not the paper's
         catalogue()["siglip2"].fetch()
     ran = dejacue("weights", "check", "siglip2:torch")
     assert ran.code == 2
@@ -474,7 +474,7 @@ def test_a_file_at_an_address_is_fetched_with_its_hash_and_is_whole_or_not_there
             weights.fetch(files, progress=interrupted)
     for broken in (URLError("no route to host"), b"stops"):
         content["model.onnx"] = broken
-        with refused("model", "example.org/models", kind=MissingData) as caught:
+        with refused("example.org/models", kind=MissingData) as caught:
             weights.fetch(files)
         assert "no route to host" in str(caught.value)
     assert " could not be downloaded (no route to host); on a machine" in str(caught.value)

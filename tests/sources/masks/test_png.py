@@ -173,7 +173,7 @@ def test_a_damaged_or_missing_mask_is_refused(tmp_path) -> None:
 def test_a_large_picture_is_refused_before_it_is_read(tmp_path) -> None:
     path = tmp_path / "x.png"
     path.write_bytes(png_of(flat(30, 200, 1), np.zeros(30, int)))
-    with pixel_limit(5999), refused(path, "max_pixels", 6000):
+    with pixel_limit(5999), refused(path, 6000):
         read_picture(path)
 
 

@@ -100,8 +100,8 @@ def load_model(name: str, load: Callable[[], Any]) -> Any:
         raise MissingData(f"{problem}; {remedy}") from None
 
 
-def _bad_model(name: str, problem: str, remedy: str | None = None) -> InputError:
-    return InputError(f"{name}{problem}", field="encoder", value=name, remedy=remedy)
+def _bad_model(name: str, problem: str) -> InputError:
+    return InputError(f"{name}{problem}")
 
 
 class Tower:
