@@ -89,16 +89,12 @@ class LiveReading:
         if len(self._names) == 1:  # beside a single state there is none of it
             self._directions = np.concatenate([self._directions, -self._directions])
             self._names.append(None)
-        for name, value, valid in (
-            ("delay_s", delay_s, is_number(delay_s)),
-            ("delay", delay, delay is None or is_count(delay, 0)),
-            ("horizon_s", horizon_s, horizon_s is None or is_number(horizon_s, 1e-9)),
-            ("horizon", horizon, horizon is None or is_count(horizon, 1)),
+        if not is_number(delay_s) or not (delay is None or is_count(delay, 0)):
+            raise InputError("the delay must be 0 or more, in seconds or in frames")
+        if not (horizon_s is None or is_number(horizon_s, 1e-9)) or not (
+            horizon is None or is_count(horizon, 1)
         ):
-            if not valid:
-                what = name.removesuffix("_s")
-                bound = "0 or more" if what == "delay" else "more than 0"
-                raise InputError(f"the {what} must be {bound}, in seconds or in frames")
+            raise InputError("the horizon must be more than 0, in seconds or in frames")
         self._delay_s, self._horizon_s = delay_s, horizon_s
         self.delay, self.horizon = delay, horizon
         self._like, self._nodes = like, self._rules.nodes(vocabulary)
