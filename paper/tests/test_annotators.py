@@ -66,15 +66,9 @@ def test_stable_frames_are_compared_alone() -> None:
         (lambda: agreement({"H1": ("a", "a")}, {"H1": [True, True]}), "H1"),
         (lambda: agreement({"H1": ("a", "a")}, {"H1": [1]}), "H1"),
         (lambda: agreement({"H1": ("a", "a")}, {"H1": [False]}), "H1"),
-        (
-            lambda: boundary_sensitivity([[0, 1]], {}, [["h"]]),
-            "nothing to score against: give at least one set",
-        ),
+        (lambda: boundary_sensitivity([[0, 1]], {}, [["h"]]), "nothing to score against: give"),
         (lambda: boundary_sensitivity([[0, 1]], {"B": []}, [["h"]]), "windows but 0"),
-        (
-            lambda: boundary_sensitivity([[0, 1]], {"B": [[[0, 1]]]}, []),
-            "every level needs one group for each of the 1",
-        ),
+        (lambda: boundary_sensitivity([[0, 1]], {"B": [[[0, 1]]]}, []), "every level needs one"),
     ],
 )
 def test_bad_input_is_refused(call, fact) -> None:

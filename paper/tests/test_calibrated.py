@@ -284,23 +284,23 @@ def test_labels_that_cannot_be_used_are_refused(cups) -> None:
     one_video = [replace(r, component="kitchen") for r in references]
     whole = [replace(r, states=dict.fromkeys(r.states, ((0, 59),))) for r in references]
     narrow = generate(0, frames=60, dimension=32).vocabulary
-    for histories, labels, field, value in (
-        (scenes, [], "references", None),
-        (scenes, one_state, "states", 1),
-        (scenes, [unknown_state, *others], "state", "boiling"),
-        (scenes, [unobserved, *others], "window", Window(500, 510)),
-        (scenes[1:], references, "references", first.history_id),
-        ([*scenes, scenes[0]], references, "labelled", first.history_id),
-        (scenes, references[:2], "component", 2),
-        (scenes, one_video, "component", 1),
-        (scenes, whole, "windows", None),
-        ([scenes[0].history], references, "labelled", scenes[0].history),
-        (scenes, [first, *references], "references", first.history_id),
-        (scenes, [dict(first.states)], "references", dict(first.states)),
-        (["cup.npz"], references, "labelled", "cup.npz"),
-        ([(s.history, narrow) for s in scenes], references, "features", 24),
+    for histories, labels, fact in (
+        (scenes, [], "no labels"),
+        (scenes, one_state, "only one state"),
+        (scenes, [unknown_state, *others], "boiling"),
+        (scenes, [unobserved, *others], Window(500, 510)),
+        (scenes[1:], references, first.history_id),
+        ([*scenes, scenes[0]], references, f"{first.history_id} is given twice"),
+        (scenes, references[:2], "2 source videos"),
+        (scenes, one_video, "1 source video"),
+        (scenes, whole, "every label covers all observed frames"),
+        ([scenes[0].history], references, "<History generated-0"),
+        (scenes, [first, *references], f"{first.history_id} has two references"),
+        (scenes, [dict(first.states)], "expected a Reference"),
+        (["cup.npz"], references, "cup.npz"),
+        ([(s.history, narrow) for s in scenes], references, "24 dimensions"),
     ):
-        with refused() as caught:
+        with refused(fact) as caught:
             fit(histories, labels)
         assert len(str(caught.value)) < 600
 
@@ -360,9 +360,8 @@ def test_a_file_that_is_no_model_is_refused(model, tmp_path, key, value, named) 
     path = model.write(tmp_path / "cups.model.json")
     document = json.loads(path.read_text()) | {key: value}
     path.write_text(json.dumps(document))
-    with refused(path) as caught:
+    with refused(path, named):
         Calibrated.read(path)
-    assert named in str(caught.value)
 
 
 def test_a_file_with_nan_is_refused(model, tmp_path) -> None:

@@ -351,16 +351,16 @@ def test_checkpoints_that_do_not_fit_are_refused(tmp_path) -> None:
         Decoder.read(tmp_path / "model")
     settings = about["settings"]
     changes = [
-        ("dimension", {"dimension": -6}),
-        ("dimension", {"dimension": 10**12}),
-        ("losses", {"losses": 3}),
+        ("dimension -6", {"dimension": -6}),
+        (f"dimension {10**12}", {"dimension": 10**12}),
+        ("losses 3", {"losses": 3}),
         ("settings.decoder", {"settings": {**settings, "decoder": ["moment"]}}),
         ("settings.seeds[0]", {"settings": {**settings, "seeds": [[3]]}}),
-        ("settings.seeds", {"settings": {**settings, "seeds": []}}),
+        ("settings: seeds ()", {"settings": {**settings, "seeds": []}}),
     ]
-    for field, change in changes:
+    for fact, change in changes:
         path.write_text(json.dumps(about | change))
-        with refused(path):
+        with refused(path, fact):
             Decoder.read(tmp_path / "model")
     path.write_text(json.dumps(about))
     weights = tmp_path / "model" / "weights.safetensors"

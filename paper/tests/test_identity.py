@@ -181,16 +181,10 @@ def test_the_best_outside_is_that_of_plain_loops(scored, barred) -> None:
         (lambda: best_margin([[0, 9]], [1.0, 2.0], OWN, SIBLINGS), (2,)),
         (lambda: best_margin([[0, 9]], [np.nan], OWN, SIBLINGS), (1,)),
         (lambda: best_margin([[9, 0]], [1.0], OWN, SIBLINGS), "row 0"),
-        (
-            lambda: best_margin([[0, 9]], [1.0], NO_WINDOWS, SIBLINGS),
-            "a margin needs a reference for the state and one",
-        ),
+        (lambda: best_margin([[0, 9]], [1.0], NO_WINDOWS, SIBLINGS), "a margin needs a reference"),
         (lambda: best_margin([[0, 9]], [1.0], [], SIBLINGS), (0,)),
         (lambda: best_margin([[0, 9]], [1.0], OWN, [20, 29]), (2,)),
-        (
-            lambda: best_margin([[0, 9]], [1.0], OWN, NO_WINDOWS),
-            "a margin needs a reference for the state and one",
-        ),
+        (lambda: best_margin([[0, 9]], [1.0], OWN, NO_WINDOWS), "a margin needs a reference"),
         (lambda: best_outside([[0, 9]], [1.0, 2.0], []), (2,)),
         (lambda: best_outside([[0, 9]], [np.nan], [Window(0, 1)]), (1,)),
         (lambda: best_outside([0, 9], [1.0], []), (2,)),

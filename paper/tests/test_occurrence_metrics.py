@@ -118,10 +118,7 @@ def test_the_references_themselves_are_found_whole(case) -> None:
 @pytest.mark.parametrize(
     ("call", "fact"),
     [
-        (
-            lambda: recurrence([[0, 1]], [1.0], []),
-            "no reference window, so there is nothing to find",
-        ),
+        (lambda: recurrence([[0, 1]], [1.0], []), "no reference window, so there is nothing"),
         (lambda: match([[0, 1]], [1.0, 2.0], [[0, 1]], 0.5), (2,)),
         (lambda: match([], [1.0], [[0, 1]], 0.5), (1,)),
         (lambda: match([[0, 1]] * 2, [1.0, np.nan], [[0, 1]], 0.5), "score 1"),

@@ -281,9 +281,8 @@ def test_a_missing_array_is_named(fake):
 
 def test_an_incomplete_entry_is_refused(fake):
     del fake.row["siglip2_text"]
-    with refused(fake.folder) as caught:
+    with refused(fake.folder, "siglip2_text"):
         _ = fake.load().vost
-    assert "siglip2_text" in str(caught.value)
 
 
 def test_intervals_of_another_convention_are_refused(fake):
@@ -314,9 +313,8 @@ def test_a_group_that_is_not_there_is_missing_data(fake):
 
 
 def test_a_folder_without_the_release_names_the_remedy(tmp_path):
-    with refused(tmp_path, kind=MissingData) as caught:
+    with refused(tmp_path, "dejacue data fetch", kind=MissingData):
         load_release(tmp_path)
-    assert "dejacue data fetch" in caught.value.remedy
 
 
 def test_without_a_path_the_cache_is_where_it_is_looked_for(tmp_path, monkeypatch):
@@ -339,8 +337,8 @@ def test_without_a_connection_fetching_names_the_remedy(tmp_path, monkeypatch, e
     monkeypatch.setattr(huggingface_hub, "snapshot_download", offline)
     with pytest.raises(MissingData, match="no connection") as caught:
         fetch_release(tmp_path / "target")
-    assert REPOSITORY in caught.value.remedy
-    assert str(tmp_path / "target") in caught.value.remedy
+    assert REPOSITORY in str(caught.value)
+    assert str(tmp_path / "target") in str(caught.value)
     assert len(str(caught.value).splitlines()) == 1
 
 

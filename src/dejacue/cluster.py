@@ -98,10 +98,8 @@ def _no_cluster(address: str, error: BaseException) -> InputError:
     return _bad_address(address, f"no cluster answers ({first_line(error)}); {_START}")
 
 
-def _bad_address(address: str, problem: str, remedy: str | None = None) -> InputError:
-    return InputError(
-        f'Ray address "{address}": {problem}', field="ray_address", value=address, remedy=remedy
-    )
+def _bad_address(address: str, problem: str) -> InputError:
+    return InputError(f'Ray address "{address}": {problem}')
 
 
 @contextlib.contextmanager

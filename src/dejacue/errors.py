@@ -29,32 +29,11 @@ _QUOTED = re.compile(r'"([^"]*)"')
 
 
 class DejaCueError(Exception):
-    """Base of every error that dejacue raises on purpose; its message is one line.
+    """Base of every error that dejacue raises on purpose; its message is one line:
+    "FILE: line 3: what is wrong; what to do"."""
 
-    A program need not parse the message "FILE: line 3: what is wrong; what to do": ``file``,
-    ``line``, ``field`` (the argument, option, key or column), ``value`` (what was given) and
-    ``remedy`` are attributes, each None where it does not apply. The sentence itself names the
-    field and the value; file, line and remedy are put around it.
-    """
-
-    def __init__(
-        self,
-        problem: object = "",
-        *,
-        file: StrPath | None = None,
-        line: int | None = None,
-        field: str | None = None,
-        value: object = None,
-        remedy: str | None = None,
-    ) -> None:
-        self.file = None if file is None else os.fspath(file)
-        self.line = line
-        self.field = field
-        self.value = value
-        self.remedy = remedy
-        places = (self.file, None if line is None else f"line {line}")
-        message = ": ".join([*filter(None, places), str(problem)])
-        super().__init__(one_line(f"{message}; {remedy}" if remedy else message))
+    def __init__(self, message: str = "") -> None:
+        super().__init__(one_line(message))
 
 
 class InputError(DejaCueError, ValueError):
@@ -72,7 +51,7 @@ class SeveralProblems(InputError):
         least = "" if complete else "at least "
         further = f" (and {least}{counted(len(self.problems) - 1, 'more problem')})"
         first = shortened(self.problems[0], 400)
-        super().__init__(first + (further if len(self.problems) > 1 else ""), file=file)
+        super().__init__(f"{file}: {first}{further if len(self.problems) > 1 else ''}")
 
     def __reduce__(self) -> Any:
         return InputError, (str(self),)
@@ -100,25 +79,13 @@ class named:
         return None
 
     def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
-        if isinstance(error, DejaCueError):
-            self.complete(error)
-
-    def complete(self, error: DejaCueError) -> None:
-        if not str(error).startswith(self.name):
+        if isinstance(error, DejaCueError) and not str(error).startswith(self.name):
             error.args = (one_line(f"{self.name}: {error}"),)
 
 
-class in_file(named):
+def in_file(file: StrPath, line: int | None = None) -> named:
     """Prepend the name of a file, and a line in it, to an error raised inside."""
-
-    def __init__(self, file: StrPath, line: int | None = None) -> None:
-        self.file, self.line = os.fspath(file), line
-        super().__init__(self.file if line is None else f"{self.file}: line {line}")
-
-    def complete(self, error: DejaCueError) -> None:
-        super().complete(error)
-        error.file = error.file or self.file
-        error.line = self.line if error.line is None else error.line
+    return named(os.fspath(file) if line is None else f"{os.fspath(file)}: line {line}")
 
 
 def shortened(text: str, most: int = MAX_QUOTED) -> str:
@@ -171,8 +138,8 @@ def unknown(kind: str, value: object, known: Iterable[str]) -> InputError:
     short = [name for name in names[:MAX_COMPARED] if len(name) <= MAX_QUOTED]
     near = difflib.get_close_matches(text, short, n=1, cutoff=0.5)
     hint = f'did you mean "{near[0]}"? ' if near else ""
-    remedy = f"{hint}known: {', '.join(names)}"
-    return InputError(f'unknown {kind} "{text}"', field=kind, value=value, remedy=remedy)
+    listed = ", ".join(names)
+    return InputError(f'unknown {kind} "{text}"; {hint}known: {listed}')
 
 
 @functools.cache
@@ -205,4 +172,4 @@ def need(module: str, remedy: str) -> ModuleType:
         if not isinstance(error, ImportError):  # such as torchvision for CUDA, torch without
             problem = f"{module} is installed, but cannot be imported: {first_line(error)}"
             remedy = "install versions that fit each other"
-        raise MissingExtra(problem, remedy=remedy) from error
+        raise MissingExtra(f"{problem}; {remedy}") from error

@@ -42,7 +42,7 @@ def test_a_plain_number_is_a_frame_and_colons_separate_hours_minutes_and_seconds
 
 @pytest.mark.parametrize("text", ["1:x", "4.5", "s", "1:30m", ""])
 def test_a_text_that_is_neither_frame_nor_time_is_refused(text) -> None:
-    with refused("start"):
+    with refused("start", f'"{text}"'):
         sampling(text, None)
 
 

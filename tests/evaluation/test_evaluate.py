@@ -211,10 +211,9 @@ MISMATCHES = [
 
 @pytest.mark.parametrize(("timelines", "references", "message"), MISMATCHES)
 def test_what_is_not_shared_is_named_and_refused(timelines, references, message) -> None:
-    with refused("only") as caught:
+    with refused("evaluate only what they have in common") as caught:
         evaluate({"ours": timelines}, references)
     assert re.search(message, str(caught.value))
-    assert "only what they have in common" in caught.value.remedy
 
 
 @pytest.mark.parametrize(("timelines", "references", "message"), MISMATCHES)
@@ -232,9 +231,8 @@ def test_nothing_is_left_out_of_what_agrees() -> None:
 
 def test_descriptions_of_only_one_method_are_another_vocabulary() -> None:
     fewer = [timeline_of("h1", a=[MISS], b=[MISS]), *SECOND[1:]]
-    with refused("only") as caught:
+    with refused('incomplete): h1 / a / "a 2"; correct'):
         evaluate({"ours": FIRST, "base": fewer}, REFERENCES)
-    assert [names for _, names in caught.value.value] == [['h1 / a / "a 2"']]
     result = evaluate({"ours": FIRST, "base": fewer}, REFERENCES, only_common=True)
     assert len(result.left_out) == 1
     assert result.counts["descriptions"] == 5
@@ -244,18 +242,15 @@ def test_descriptions_of_only_one_method_are_another_vocabulary() -> None:
 
 @pytest.mark.parametrize("only_common", [False, True])
 def test_a_window_outside_the_frames_is_a_mistake_and_never_left_out(only_common) -> None:
-    with refused("frames") as caught:
+    with refused('ours: h1 / a / "a 2" [50, 59], ours: h1 / b'):
         evaluate({"ours": FIRST}, FRAMED, only_common=only_common)
-    assert caught.value.value[0] == 'ours: h1 / a / "a 2" [50, 59]'
-    assert caught.value.value[1].startswith("ours: h1 / b")
 
 
 def test_all_names_are_kept_and_only_the_message_is_short() -> None:
     many = [timeline_of(f"x{k}", a=[HIT]) for k in range(9)]
     for count, words in ((5, "x3, x4;"), (6, "x3, x4 … and 1 more"), (9, "x4 … and 4 more")):
-        with refused("only") as caught:
+        with refused(words):
             evaluate({"ours": [*FIRST, *many[:count]]}, REFERENCES)
-        assert words in str(caught.value)
     result = evaluate({"ours": [*FIRST, *many]}, REFERENCES, only_common=True)
     assert "x8" in result.left_out[0]
     assert repr(result).startswith("<Evaluation of 3 histories, 5 states")
@@ -279,7 +274,7 @@ def test_a_history_that_one_method_lacks_is_left_out_of_all() -> None:
 
 def test_all_mismatches_stand_in_one_sentence_with_few_names_each() -> None:
     surplus = [timeline_of(f"x{n}", a=[HIT]) for n in range(8)]
-    with refused("only") as caught:
+    with refused("evaluate only") as caught:
         evaluate({"ours": [*FIRST, *surplus]}, [*REFERENCES, OTHER])
     message = str(caught.value)
     assert (
@@ -291,9 +286,8 @@ def test_all_mismatches_stand_in_one_sentence_with_few_names_each() -> None:
 
 @pytest.mark.parametrize("only_common", [False, True])
 def test_nothing_in_common_is_refused(only_common) -> None:
-    with refused("references") as caught:
+    with refused("ours: histories without references: h9"):
         evaluate({"ours": [timeline_of("h9", a=[HIT])]}, REFERENCES, only_common=only_common)
-    assert ("ours: histories without references", ["h9"]) in caught.value.value
 
 
 def test_methods_are_not_compared_over_one_component() -> None:
@@ -466,7 +460,7 @@ def test_methods_whose_files_have_one_name_are_told_apart_by_their_paths(printed
 
 def test_what_is_left_out_is_said(printed, files, tmp_path) -> None:
     files[0] = write_timelines(tmp_path / "[base].json", SECOND[1:])
-    with refused("only"):
+    with refused("evaluate only"):
         printed(files, output=tmp_path / "out.txt")
     assert not (tmp_path / "out.txt").exists()
     out, err = printed(files, only_common=True)

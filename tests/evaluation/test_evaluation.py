@@ -165,18 +165,9 @@ def test_without_a_list_of_references_there_is_no_overlap_to_give() -> None:
         (lambda: nested_mean([np.nan], [["a"]]), "value 0"),
         (lambda: nested_mean([[1.0, 2.0]], [["a"]]), "nested_mean takes one number per item"),
         (lambda: group_means(1.0, [["a"]]), "nothing to average: give one row of numbers"),
-        (
-            lambda: group_means(np.zeros((1, 1, 1)), [["a"]]),
-            "nothing to average: give one row of numbers",
-        ),
-        (
-            lambda: group_means([1.0, 2.0], [["a", "b"], ["h"]]),
-            "every level needs one group for each of the 2",
-        ),
-        (
-            lambda: group_means([1.0, 2.0], [["a", "b", "c"]]),
-            "every level needs one group for each of the 2",
-        ),
+        (lambda: group_means(np.zeros((1, 1, 1)), [["a"]]), "nothing to average: give one row"),
+        (lambda: group_means([1.0, 2.0], [["a", "b"], ["h"]]), "every level needs one group"),
+        (lambda: group_means([1.0, 2.0], [["a", "b", "c"]]), "every level needs one group"),
         (lambda: group_means([[1.0, 2.0], [np.inf, 3.0]], [["a", "b"]]), "value 1"),
     ],
 )

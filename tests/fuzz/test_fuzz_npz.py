@@ -32,7 +32,7 @@ def test_altered_arrays_are_read_or_refused_by_the_name_of_the_file(tmp_path, wr
         try:
             read(path)
         except InputError as error:
-            assert error.file == str(path)  # noqa: PT017 - either outcome is right
+            assert str(error).startswith(str(path))  # noqa: PT017 - either outcome is right
             raise
 
     check_altered(tmp_path, lambda folder: write(folder / "x.npz"), named)

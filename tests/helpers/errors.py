@@ -1,8 +1,9 @@
-"""What an error is about, instead of how it says so."""
+"""What an error says: its class, and the names and numbers in its sentence."""
 
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -14,15 +15,15 @@ from dejacue.errors import DejaCueError
 
 @contextmanager
 def refused(
-    kind: type[DejaCueError] = InputError, **attributes: object
+    *facts: object, kind: type[DejaCueError] = InputError
 ) -> Iterator[pytest.ExceptionInfo[DejaCueError]]:
-    """Expect an error of this class whose file, line, field, value or remedy are these."""
+    """Expect an error of this class, in whose sentence each fact stands as a word of its own."""
     with pytest.raises(kind) as caught:
         yield caught
-    expected = {
-        name: os.fspath(value) if isinstance(value, os.PathLike) else value
-        for name, value in attributes.items()
-    }
-    carried = {name: getattr(caught.value, name) for name in expected}
+    sentence = str(caught.value)
+    assert sentence == sentence.rstrip("; ")
     del caught  # its traceback holds this frame, which holds it
-    assert carried == expected
+    for fact in facts:
+        text = os.fspath(fact) if isinstance(fact, os.PathLike) else str(fact)
+        whole = rf"(?!\B\w){re.escape(text)}(?<!\w\B)"
+        assert re.search(whole, sentence), f"no {text} in {sentence}"

@@ -16,9 +16,8 @@ class Still:
     name, independent = "still", True
 
     def __init__(self, **options: object) -> None:
-        for name, value in options.items():
-            if value:
-                raise InputError("still has no model to set")
+        if any(options.values()):
+            raise InputError("still has no model to set")
         self.details = {"note": NOTE}
 
     def session(self):

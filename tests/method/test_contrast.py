@@ -340,25 +340,24 @@ def test_two_states_with_one_window_are_said_to_have_it(readout):
 
 
 @pytest.mark.parametrize(
-    "wrong",
+    ("wrong", "fact"),
     [
-        {"pooling": 1.5},
-        {"pooling": -0.1},
-        {"width": -1.0},
-        {"smoothing_s": np.nan},
-        {"bridge": -1},
-        {"bridge": "short"},
-        {"bridge": True},
-        {"pooling": "1"},
-        {"smoothing_s": "a"},
-        {"smoothing_s": 10**400},
-        {"width": 10**400},
-        {"width": np.inf},
+        ({"pooling": 1.5}, "pooling 1.5"),
+        ({"pooling": -0.1}, "pooling -0.1"),
+        ({"width": -1.0}, "width"),
+        ({"smoothing_s": np.nan}, "width"),
+        ({"bridge": -1}, "bridge -1"),
+        ({"bridge": "short"}, "bridge 'short'"),
+        ({"bridge": True}, "bridge True"),
+        ({"pooling": "1"}, "pooling '1'"),
+        ({"smoothing_s": "a"}, "width"),
+        ({"smoothing_s": 10**400}, "width"),
+        ({"width": 10**400}, "width"),
+        ({"width": np.inf}, "width"),
     ],
 )
-def test_settings_outside_their_range_are_refused(wrong):
-    ((field, value),) = wrong.items()
-    with refused():
+def test_settings_outside_their_range_are_refused(wrong, fact):
+    with refused(fact):
         Contrast(**wrong)
 
 

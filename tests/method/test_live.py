@@ -474,19 +474,19 @@ def test_what_cannot_be_is_refused_and_changes_nothing(features, options, fact):
 
 
 @pytest.mark.parametrize(
-    ("options", "field", "value"),
+    ("options", "fact"),
     [
-        ({"coordinates": "dual"}, "coordinates", "dual"),
-        ({"readout": "contrst"}, "readout", "contrst"),
-        ({"delay_s": -1}, "delay_s", -1),
-        ({"delay_s": "soon"}, "delay_s", "soon"),
-        ({"horizon_s": -2.0}, "horizon_s", -2.0),
-        ({"horizon_s": 0.0}, "horizon_s", 0.0),
-        ({"like": generate(0, dimension=32).history}, "features", 32),
+        ({"coordinates": "dual"}, "dual"),
+        ({"readout": "contrst"}, "contrst"),
+        ({"delay_s": -1}, "delay"),
+        ({"delay_s": "soon"}, "delay"),
+        ({"horizon_s": -2.0}, "horizon"),
+        ({"horizon_s": 0.0}, "horizon"),
+        ({"like": generate(0, dimension=32).history}, 32),
     ],
 )
-def test_settings_that_do_not_fit_are_refused(options, field, value):
-    with refused():
+def test_settings_that_do_not_fit_are_refused(options, fact):
+    with refused(fact):
         LiveReading(SCENE.vocabulary, **options)
 
 

@@ -310,7 +310,7 @@ def test_without_words_marks_name_the_states(tmp_path, dejacue, monkeypatch):
         assert (ran.code, "other frames" in ran.err) == (2, True)
     ran = dejacue("find", hall, *scene[2:], "-v", cup / "vocabulary.yaml", "-o", out)
     assert (ran.code, "of scene.mp4" in ran.err) == (2, True)
-    with refused(out, "folder"):
+    with refused(out, "scene.mp4"):
         find(hall, whole=True, encoder="mini", folder=out)
     assert (out / "finding.json").read_bytes() == saved
     history = out / f"{finding.history.id}.history.npz"

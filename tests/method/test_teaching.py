@@ -100,9 +100,8 @@ def test_a_finding_of_one_state_teaches_by_the_frames_it_gives_to_none():
     (direction,) = example_directions(vocabulary).values()
     assert direction[0] @ AXES[0] > 0.9
     everywhere = Teacher(history, {"visible": [(0, 119)]})
-    with refused("like", "seen1") as caught:
+    with refused("like", "seen1", 'what it looks like when it is not "visible"'):
         taught(None, everywhere)
-    assert 'what it looks like when it is not "visible"' in str(caught.value)
 
 
 def test_three_teachers_tell_the_states_of_another_object():
@@ -339,9 +338,8 @@ def test_a_folder_without_a_finding_cannot_teach(tmp_path):
 
 
 def test_a_history_of_another_encoder_names_the_remedy():
-    with refused("other") as caught:
+    with refused("other", "encode"):
         find(video(60)[0], like=corrected(1, encoder="other"))
-    assert "encode" in caught.value.remedy
 
 
 def test_without_teachers_nothing_changes():
@@ -452,7 +450,7 @@ def test_a_video_is_encoded_as_its_teachers_were(film, tmp_path):
     )
     with refused(by_mini.history.encoder) as caught:
         find(film / "scene.mp4", like=by_mini, encoder=Colours(), **options)
-    command = shlex.split(caught.value.remedy.partition(": ")[2])
+    command = shlex.split(str(caught.value).partition("; ")[2].partition(": ")[2])
     assert command[:2] == ["dejacue", "find"]
     assert command.count("--example") == 2
     by_colour = find(film / "scene.mp4", examples=examples, encoder=Colours(), **options)

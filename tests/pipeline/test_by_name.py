@@ -206,10 +206,8 @@ def test_a_picture_of_the_object_finds_it_instead_of_a_name(path, tmp_path, cup)
 
 
 def test_nothing_found_is_a_clear_answer(path, tmp_path) -> None:
-    with refused("object") as refusal:
+    with refused("object", "looked at", "box"):
         search(path, tmp_path, object_name="kettle")
-    assert "looked at" in str(refusal.value)
-    assert "box" in refusal.value.remedy
     assert not (tmp_path / "masks").exists()
 
 

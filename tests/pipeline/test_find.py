@@ -45,7 +45,7 @@ from dejacue.pipeline import (
     where,
     where_is,
 )
-from dejacue.pipeline.words import encoded_words
+from dejacue.pipeline._readout import encoded_words
 from dejacue.progress import NotebookBar, default_progress, silent
 from dejacue.report import thumbnails
 from dejacue.report.exports import EXPORTS
@@ -705,8 +705,8 @@ def test_bad_input_is_one_sentence_before_anything_is_decoded(
 @pytest.mark.parametrize(
     ("more", "fact"),
     [
-        ({"objects": "all"}, "holds scene-1, scene-2, but find returns one"),
-        ({"objects": "1,2"}, "holds scene-1, scene-2, but find returns one"),
+        ({"objects": "all"}, "scene-1, scene-2"),
+        ({"objects": "1,2"}, "scene-1, scene-2"),
         ({"box": (1, 2, 3, 4)}, "masks"),
         ({"masks": None, "point": (1, 2), "prompts": Prompt(0, 1, (1, 2, 3, 4))}, "prompts"),
         ({"readout": "contrst"}, "readout"),

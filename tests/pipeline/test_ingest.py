@@ -179,11 +179,10 @@ def test_a_line_that_cannot_be_used_is_among_the_problems(tmp_path, line, proble
 
 def test_of_thousands_of_missing_files_the_first_are_listed(tmp_path) -> None:
     lines = "".join(f"{k}.mp4,m\n" for k in range(3000))
-    with refused(tmp_path / "m.csv", kind=SeveralProblems) as caught:
+    with refused(tmp_path / "m.csv", "at least 999 more", kind=SeveralProblems) as caught:
         read_manifest(write_csv(tmp_path / "m.csv", f"video,masks\n{lines}"))
     assert len(caught.value.problems) == MAX_PROBLEMS
     assert caught.value.problems[0].startswith("line 2: ")
-    assert "at least 999 more" in str(caught.value)
 
 
 def test_columns_of_the_encoder_are_refused_before_anything_is_begun(
@@ -235,7 +234,7 @@ def test_a_chunk_is_whole_batches_of_bounded_size() -> None:
 
 def test_a_fit_that_holds_its_encoder_is_refused(counting) -> None:
     counting.fit = lambda image: image
-    with refused("fit"):
+    with refused("its fit cannot be sent"):
         Decoding.of(counting)
 
 

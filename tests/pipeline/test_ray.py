@@ -95,7 +95,7 @@ def test_errors_of_tasks_become_errors_of_ours(ray, tmp_path, monkeypatch) -> No
         with refused(tmp_path / "elsewhere"):
             next(store.query(words(), engine="ray"))
         changed.setattr(_query.Query, "_part", outdated)
-        with refused("version"):
+        with refused("the driver runs 0"):
             next(store.query(words(), engine="ray"))
 
     def broken(*_: object) -> None:
@@ -178,7 +178,7 @@ def test_a_port_where_something_else_listens_is_refused_before_a_store_is_made(
             address,
         )
         monkeypatch.setenv("RAY_ADDRESS", address)
-        with refused("ray_address", address):
+        with refused("Ray address", address):
             cluster.check_engine("ray", None)
     assert (ran.code, ran.out) == (2, "")
     assert "no cluster answers (something answers there, but not Ray" in " ".join(ran.err.split())

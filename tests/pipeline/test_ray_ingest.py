@@ -217,16 +217,16 @@ def test_batches_that_actors_do_not_keep_are_kept_here(videos, tmp_path) -> None
 
 
 @pytest.mark.parametrize(
-    ("options", "field", "value"),
+    ("options", "fact"),
     [
-        ({"engine": "ray", "actors": 0}, "actors", 0),
-        ({"engine": "ray", "gpus_per_actor": -1}, "gpus_per_actor", -1),
-        ({"actors": 2}, "actors", None),
-        ({"engine": "ray", "gpus_per_actor": 0.5, "actors": 3}, "actors", 3),
+        ({"engine": "ray", "actors": 0}, "actors 0"),
+        ({"engine": "ray", "gpus_per_actor": -1}, "GPUs per actor -1"),
+        ({"actors": 2}, "actors"),
+        ({"engine": "ray", "gpus_per_actor": 0.5, "actors": 3}, "3 actors"),
     ],
 )
-def test_actors_that_cannot_be_are_refused(ray, videos, tmp_path, options, field, value) -> None:
-    with refused(field, value):
+def test_actors_that_cannot_be_are_refused(ray, videos, tmp_path, options, fact) -> None:
+    with refused(fact):
         ingest(videos, tmp_path / "s", encoder=Counting(tmp_path / "b"), **options)
 
 

@@ -70,15 +70,15 @@ def test_between_boxes_that_a_person_drew_the_box_moves_evenly(path, tmp_path) -
 
 
 @pytest.mark.parametrize(
-    "options",
+    ("options", "facts"),
     [
-        {"whole": True, "masks": {0: {1: np.ones((48, 96), bool)}}},
-        {"whole": True, "box": (1, 1, 9, 9)},
-        {"fixed": True, "whole": True},
+        ({"whole": True, "masks": {0: {1: np.ones((48, 96), bool)}}}, ("masks", "whole")),
+        ({"whole": True, "box": (1, 1, 9, 9)}, ("box", "whole")),
+        ({"fixed": True, "whole": True}, ("fixed", "box")),
     ],
 )
-def test_two_ways_to_say_where_the_object_is_are_refused(path, options) -> None:
-    with refused():
+def test_two_ways_to_say_where_the_object_is_are_refused(path, options, facts) -> None:
+    with refused(*facts):
         dejacue.find(path, examples=EXAMPLES, encoder=ColourRows(), **options)
 
 

@@ -62,7 +62,7 @@ def test_the_interval_of_frames_is_the_median_over_neighbours(frames, times, int
 
 @pytest.mark.parametrize("name", ["", "  ", 3])
 def test_a_reference_names_its_states(name) -> None:
-    with refused("reference cup: state name"):
+    with refused(f"reference cup: state name {name!r}"):
         Reference("cup", {name: [(0, 3)]})
 
 
@@ -231,9 +231,8 @@ def test_history_without_an_observed_frame_is_refused():
     ],
 )
 def test_bad_frames_are_refused(indices, detail):
-    with refused("frames") as caught:
+    with refused("frames", detail):
         History(ROWS, indices, "cup")
-    assert detail in str(caught.value)
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
@@ -241,9 +240,8 @@ def test_bad_frames_are_refused(indices, detail):
 def test_a_value_that_is_not_finite_is_named_by_row_and_dimension(value, dtype):
     rows = np.ones((5000, 3), dtype)
     rows[4999, 1] = value
-    with refused("features", 4999) as caught:
+    with refused("features", 4999, f"{value} at dimension 1"):
         History(rows)
-    assert f"{value} at dimension 1" in str(caught.value)
 
 
 def test_a_zero_vector_has_no_direction():
@@ -310,9 +308,8 @@ def test_rows_of_different_length_are_refused():
     ],
 )
 def test_bad_optional_columns_are_refused(column, values, detail):
-    with refused(column) as caught:
+    with refused(column, detail):
         History(ROWS, id="cup", **{column: values})
-    assert detail in str(caught.value)
 
 
 def test_names_of_a_history_are_text():
@@ -584,7 +581,7 @@ def test_at_is_the_state_that_holds_there(timeline):
 
 def test_at_takes_either_a_time_or_a_frame(timeline):
     for arguments in ({}, {"time_s": 1.0, "frame": 3}):
-        with refused("time"):
+        with refused("a time in seconds, or a frame"):
             timeline.at(**arguments)
     with refused("times", "give at(frame=…)"):
         timeline_of(EACH).at(1.0)

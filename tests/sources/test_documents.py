@@ -97,32 +97,32 @@ GOOD = {"schema": "kind/1", "rows": [{"start": 0, "end": 1}]}
 
 
 @pytest.mark.parametrize(
-    ("changes", "field", "value"),
+    ("changes", "fact"),
     [
-        ({"rows": ...}, "rows", None),
-        ({"row": []}, "key", "row"),
-        ({"rows": 3}, "rows", 3),
-        ({"rows": [{"start": 0, "end": 1}, "x"]}, "rows[1]", "x"),
-        ({"rows": [{"start": 0}]}, "rows[0].end", None),
-        ({"rows": [{"start": 0, "ends": 1}]}, "rows[0].ends", None),
-        ({"rows": [{"start": "a", "end": 1}]}, "rows[0].start", "a"),
-        ({"rows": [{"start": True, "end": 1}]}, "rows[0].start", True),
-        ({"rows": [{"start": 0, "end": 1.0}]}, "rows[0].end", 1.0),
-        ({"rows": [{"start": -1, "end": 1}]}, "rows[0].start", -1),
-        ({"rows": [{"start": 5, "end": 3}]}, "rows[0].span", 3),
-        ({"rows": [{"start": 0, "end": (1 << 53) + 1}]}, "rows[0].end", (1 << 53) + 1),
-        ({"rows": [{"start": 0, "end": 1, "score": math.inf}]}, "rows[0].score", math.inf),
-        ({"rows": [{"start": 0, "end": 1, "score": "1"}]}, "rows[0].score", "1"),
-        ({"name": " "}, "name", " "),
-        ({"pair": [1, 2, 3]}, "pair", [1, 2, 3]),
-        ({"by_state": {"empty": [3]}}, "by_state[...][0]", None),
-        ({"schema": "other/1", "lines": []}, "schema", "other/1"),
-        ({"schema": ...}, "schema", None),
+        ({"rows": ...}, '"rows"'),
+        ({"row": []}, '"row"'),
+        ({"rows": 3}, "rows 3"),
+        ({"rows": [{"start": 0, "end": 1}, "x"]}, "rows[1] 'x'"),
+        ({"rows": [{"start": 0}]}, 'rows[0]: has no "end"'),
+        ({"rows": [{"start": 0, "ends": 1}]}, 'rows[0]: unknown key "ends"'),
+        ({"rows": [{"start": "a", "end": 1}]}, "rows[0].start 'a'"),
+        ({"rows": [{"start": True, "end": 1}]}, "rows[0].start True"),
+        ({"rows": [{"start": 0, "end": 1.0}]}, "rows[0].end 1.0"),
+        ({"rows": [{"start": -1, "end": 1}]}, "rows[0].start -1"),
+        ({"rows": [{"start": 5, "end": 3}]}, "rows[0]: ends before it starts"),
+        ({"rows": [{"start": 0, "end": (1 << 53) + 1}]}, f"rows[0].end {(1 << 53) + 1}"),
+        ({"rows": [{"start": 0, "end": 1, "score": math.inf}]}, "rows[0].score inf"),
+        ({"rows": [{"start": 0, "end": 1, "score": "1"}]}, "rows[0].score '1'"),
+        ({"name": " "}, "name ' '"),
+        ({"pair": [1, 2, 3]}, "pair [1, 2, 3]"),
+        ({"by_state": {"empty": [3]}}, "by_state[...][0]"),
+        ({"schema": "other/1", "lines": []}, "other/1"),
+        ({"schema": ...}, '"schema"'),
     ],
 )
-def test_what_is_not_as_declared_is_refused_with_its_place(changes, field, value) -> None:
+def test_what_is_not_as_declared_is_refused_with_its_place(changes, fact) -> None:
     document = {key: value for key, value in (GOOD | changes).items() if value is not ...}
-    with refused():
+    with refused(fact):
         declared(document, Document, schema="kind/1")
 
 
@@ -171,7 +171,7 @@ def test_what_json_cannot_hold_is_not_written(value) -> None:
     "digits", ["1e400", "-1E+0309", "9" * 309, "1" * 5000, f"{'1' * 290}e99", f"-{'7' * 400}.5"]
 )
 def test_a_number_that_no_float_holds_is_named_with_its_line(digits) -> None:
-    with refused("line 2"):
+    with refused("line 2", digits[:40]):
         parse_documents(f'{{"a": 1,\n"b": [{digits}]}}')
     assert parse_documents(f'["{digits}", 1e308, 1e-999]') == [[digits, 1e308, 0.0]]
 

@@ -585,46 +585,46 @@ def tasks(*results: list) -> str:
 
 
 BAD = [
-    (".eaf", eaf(tier="comments"), {"field": "state", "value": "comments"}),
-    (".eaf", eaf(b='TIME_VALUE="99000"'), {"field": "end"}),
-    (".eaf", eaf(b='TIME_VALUE="inf"'), {"field": "time", "value": "inf"}),
-    (".eaf", eaf(b=""), {"field": "TIME_SLOT"}),
-    (".eaf", eaf(b='TIME_VALUE="0"'), {"field": "end", "value": "0"}),
-    (".eaf", eaf(a="51", b='TIME_VALUE="90"'), {"field": "times_s"}),
-    (".eaf", eaf().replace("milliseconds", "x"), {"field": "TIME_UNITS", "value": "x"}),
-    (".eaf", eaf()[:200], {"field": None}),
-    (".eaf", '<!DOCTYPE a [<!ENTITY b "c">]>' + eaf(), {"field": "DOCTYPE"}),
-    (".eaf", "<View/>", {"field": "ANNOTATION_DOCUMENT"}),
-    (".eaf", "<ANNOTATION_DOCUMENT/>", {"field": "state", "value": None}),
-    (".srt", "1\n00:00:01,000 --> 00:00:0x,000\nempty\n", {"field": "time"}),
-    (".srt", "1\n00:00:00,000 --> 00:00:01,000\nfull\n", {"field": "state", "value": "full"}),
-    (".srt", "1\n00:00:00,000 --> 00:00:01,000\n\n", {"field": "state", "value": None}),
-    (".vtt", "WEBVTT\n\nNOTE nothing\n", {"field": "cue"}),
-    (".vtt", f"WEBVTT\n\n00:00.000 --> 00:01.000\n&#{'9' * 5000};\n", {"field": "text"}),
-    (".fiftyone.json", labels(support=[0, 3]), {"field": "frame", "value": 0}),
-    (".fiftyone.json", labels(support=[4, 3]), {"field": "end", "value": 3}),
-    (".fiftyone.json", labels(support=[1, 40]), {"field": "end"}),
-    (".fiftyone.json", labels(support=[1, 2], label=7), {"field": "label", "value": 7}),
-    (".fiftyone.json", labels(), {"field": "support"}),
-    (".fiftyone.json", '{"labels": {"cup": 7}}', {"field": "labels"}),
-    (".fiftyone.json", "[]", {"field": "labels"}),
-    (".cvat.xml", "<annotations><image/></annotations>", {"field": "track"}),
-    (".cvat.xml", cvat('<box frame="x"/>'), {"field": "frame", "value": "x"}),
-    (".cvat.xml", cvat('<box frame="1"/>'), {"field": "state", "value": 1}),
-    (".labelstudio.json", '[{"annotations": 7}]', {"field": "annotations"}),
-    (".labelstudio.json", "7", {"field": "tasks"}),
-    (".labelstudio.json", tasks([], []), {"field": "annotations", "remedy": "keep one"}),
-    (".labelstudio.json", tasks([region(1, 2.5)]), {"field": "frame", "value": 2.5}),
-    (".parquet", "PAR1", {"field": None}),
-    (".arrow", "nothing", {"field": None}),
+    (".eaf", eaf(tier="comments"), "comments"),
+    (".eaf", eaf(b='TIME_VALUE="99000"'), "99 s"),
+    (".eaf", eaf(b='TIME_VALUE="inf"'), "time inf"),
+    (".eaf", eaf(b=""), "annotation a1"),
+    (".eaf", eaf(b='TIME_VALUE="0"'), "ends at 0 s"),
+    (".eaf", eaf(a="51", b='TIME_VALUE="90"'), "0.051 to 0.09 s"),
+    (".eaf", eaf().replace("milliseconds", "x"), 'time unit "x"'),
+    (".eaf", eaf()[:200], "line 3, column 22"),
+    (".eaf", '<!DOCTYPE a [<!ENTITY b "c">]>' + eaf(), "<!DOCTYPE>"),
+    (".eaf", "<View/>", "<ANNOTATION_DOCUMENT>"),
+    (".eaf", "<ANNOTATION_DOCUMENT/>", "marks no state"),
+    (".srt", "1\n00:00:01,000 --> 00:00:0x,000\nempty\n", "00:00:01,000 --> 00:00:0x,000"),
+    (".srt", "1\n00:00:00,000 --> 00:00:01,000\nfull\n", 'unknown state "full"'),
+    (".srt", "1\n00:00:00,000 --> 00:00:01,000\n\n", "00:00:00,000 --> 00:00:01,000"),
+    (".vtt", "WEBVTT\n\nNOTE nothing\n", "has no cue"),
+    (".vtt", f"WEBVTT\n\n00:00.000 --> 00:01.000\n&#{'9' * 5000};\n", "a character reference"),
+    (".fiftyone.json", labels(support=[0, 3]), "frame 0"),
+    (".fiftyone.json", labels(support=[4, 3]), "frame 3"),
+    (".fiftyone.json", labels(support=[1, 40]), "[0, 39]"),
+    (".fiftyone.json", labels(support=[1, 2], label=7), "label 7"),
+    (".fiftyone.json", labels(), '"support"'),
+    (".fiftyone.json", '{"labels": {"cup": 7}}', 'labels of "cup"'),
+    (".fiftyone.json", "[]", 'has no "labels"'),
+    (".cvat.xml", "<annotations><image/></annotations>", "holds images, not tracks"),
+    (".cvat.xml", cvat('<box frame="x"/>'), 'frame "x"'),
+    (".cvat.xml", cvat('<box frame="1"/>'), 'no attribute "state"'),
+    (".labelstudio.json", '[{"annotations": 7}]', '"annotations" is not a list'),
+    (".labelstudio.json", "7", "a list of tasks"),
+    (".labelstudio.json", tasks([], []), "2 annotations"),
+    (".labelstudio.json", tasks([region(1, 2.5)]), "frame 2.5"),
+    (".parquet", "PAR1", "cannot be read as a table"),
+    (".arrow", "nothing", "cannot be read as a table"),
 ]
 
 
-@pytest.mark.parametrize(("suffix", "text", "attributes"), BAD)
-def test_bad_files_are_refused_in_one_sentence(suffix, text, attributes, video, tmp_path) -> None:
+@pytest.mark.parametrize(("suffix", "text", "fact"), BAD)
+def test_bad_files_are_refused_in_one_sentence(suffix, text, fact, video, tmp_path) -> None:
     path = tmp_path / f"bad{suffix}"
     path.write_text(text)
-    with refused(file=path, **attributes) as caught:
+    with refused(path, fact) as caught:
         read_references(path, times=video, states=["empty", "half full"])
     assert len(str(caught.value)) < 600
     assert len(str(caught.value).splitlines()) == 1
@@ -655,7 +655,7 @@ def test_seconds_without_a_video_say_what_to_give(tmp_path) -> None:
 def test_rerun_refuses_times_that_it_cannot_count(tmp_path) -> None:
     need("rerun")
     late = history(1e12 + np.arange(10))
-    with refused(tmp_path / "t.rrd", "times_s"):
+    with refused(tmp_path / "t.rrd", "Rerun holds at most"):
         write_references(tmp_path / "t.rrd", [CUP], times=late)
 
 

@@ -54,9 +54,8 @@ def test_what_is_ours_or_nobodys_is_not_taken_for_an_export(name, text, tmp_path
 def test_a_folder_or_an_archive_of_an_export_says_what_to_give(tmp_path) -> None:
     (tmp_path / "task.zip").touch()
     for path, verb in ((tmp_path, "give"), (tmp_path / "task.zip", "unpack")):
-        with refused(path) as caught:
+        with refused(path, f"; {verb}"):
             read_references(path)
-        assert caught.value.remedy.startswith(verb)
 
 
 def samples(*fields: str) -> str:

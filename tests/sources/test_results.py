@@ -381,26 +381,26 @@ def test_a_failure_while_writing_leaves_what_was_there(tmp_path, located) -> Non
 
 @pytest.mark.parametrize("read", [read_references, read_timelines])
 @pytest.mark.parametrize(
-    ("name", "content", "attributes"),
+    ("name", "content", "fact"),
     [
-        ("a.json", b"", {}),
-        ("a.csv", b" \n\n", {}),
-        ("a.json", b"\xff\xfe{", {"remedy": "save it as UTF-8"}),
-        ("a.csv", b"history,\xe9tat", {"remedy": "save it as UTF-8"}),
-        ("a.json", b'{"histories": [', {"field": None}),
-        ("a.json", b"history,state,start,end", {"field": None}),
-        ("a.json", b'{"x": 1, "y": 2, "x": 3}', {"field": "x"}),
-        ("a.json", b'{"start":\n-Infinity}', {"line": 2, "value": "-Infinity"}),
-        ("a.json", b"[" * 100_000, {"field": None}),
-        ("a.json", b'["\\ud800"]', {"value": r"\ud800"}),
-        ("a.csv", b"history,state\ncup,empty", {"field": "start"}),
-        ("a.csv", b"history;state;description;start;end", {"field": "history"}),
+        ("a.json", b"", "is empty"),
+        ("a.csv", b" \n\n", "is empty"),
+        ("a.json", b"\xff\xfe{", "save it as UTF-8"),
+        ("a.csv", b"history,\xe9tat", "save it as UTF-8"),
+        ("a.json", b'{"histories": [', "line 1 column 16"),
+        ("a.json", b"history,state,start,end", "line 1 column 1"),
+        ("a.json", b'{"x": 1, "y": 2, "x": 3}', '"x"'),
+        ("a.json", b'{"start":\n-Infinity}', "line 2: -Infinity"),
+        ("a.json", b"[" * 100_000, "nested too deeply"),
+        ("a.json", b'["\\ud800"]', r"\ud800"),
+        ("a.csv", b"history,state\ncup,empty", "no column start, end"),
+        ("a.csv", b"history;state;description;start;end", "no column history"),
     ],
 )
-def test_a_file_that_is_neither_is_named(tmp_path, read, name, content, attributes) -> None:
+def test_a_file_that_is_neither_is_named(tmp_path, read, name, content, fact) -> None:
     path = tmp_path / name
     path.write_bytes(content)
-    with refused(file=path, **attributes):
+    with refused(path, fact):
         read(path)
 
 
@@ -487,9 +487,8 @@ def test_a_window_that_ends_before_it_starts_is_refused(tmp_path) -> None:
         read_references(path)
     row = {"state": "empty", "description": "a", "start": 5, "end": 3}
     path = save(tmp_path / "found.json", {"history": "cup", "intervals": [row]})
-    with refused(path) as caught:
+    with refused(path, "intervals[0]"):
         read_timelines(path)
-    assert caught.value.field.startswith("intervals[0]")
 
 
 @pytest.mark.parametrize(
@@ -634,7 +633,7 @@ def test_any_document_gives_records_or_one_sentence(tmp_path_factory, value, aro
             try:
                 assert all(isinstance(row, record) for row in read(path))
             except InputError as error:
-                assert error.file == str(path)  # noqa: PT017
+                assert str(error).startswith(str(path))  # noqa: PT017
 
 
 def test_json_lines_that_break_off_are_named_with_their_line(tmp_path) -> None:

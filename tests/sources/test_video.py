@@ -359,8 +359,7 @@ def test_sampling_reads_no_further_than_the_end():
 )
 def test_an_option_that_makes_no_sense_is_refused(source_file, options):
     path = source_file("mp4").path
-    ((field, value),) = options.items()
-    with refused(path, field):
+    with refused(path, *options):
         open_video(path, **options)
 
 
@@ -719,9 +718,8 @@ def test_a_playlist_of_a_live_stream_is_refused_at_once(tmp_path, ends):
         if ends:
             assert len(list(open_video(tmp_path / name))) == 4
         else:
-            with refused(tmp_path / name) as caught:
+            with refused(tmp_path / name, "live"):
                 open_video(tmp_path / name)
-            assert "live" in str(caught.value)
     if not ends:
         (tmp_path / "v.mpd").write_text('<?xml version="1.0"?><MPD type="dynamic"></MPD>')
         with refused(tmp_path / "v.mpd"):
@@ -733,10 +731,9 @@ def test_a_playlist_of_a_live_stream_is_refused_at_once(tmp_path, ends):
 )
 def test_an_address_and_a_camera_are_told_from_a_wrong_path(name, hint):
     for path in (name, Path(name)):
-        with refused(name) as caught:
+        with refused(name, hint) as caught:
             open_video(path)
         assert str(caught.value).startswith(f"{name}: ")
-        assert hint in caught.value.remedy
 
 
 def test_folders_without_images_are_refused(tmp_path):

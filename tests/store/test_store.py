@@ -114,9 +114,8 @@ def test_segments_are_npy_files_of_limited_size(store, monkeypatch) -> None:
 
 def test_an_id_is_there_once_unless_it_is_replaced(store) -> None:
     store.add([history("a", 1), history("b", 2)])
-    with refused(store.path, "b") as caught:
+    with refused(store.path, "b", "replace the other one"):
         store.add([history("c", 3), history("b", 4)])
-    assert "replace the other one" in caught.value.remedy
     assert store.ids() == ["a", "b"]  # nothing half-added
     with refused(store.path, "id", "c"):
         store.add([history("c", 3), history("c", 3)], replace=True)
@@ -262,9 +261,8 @@ def test_a_store_that_may_only_be_read_is_not_called_damaged(store, monkeypatch)
         lambda: ingest(videos, store.path, encoder="mini"),
     )
     for write in writes:
-        with refused(store.path) as caught:
+        with refused(store.path, "read-only"):
             write()
-        assert "read-only" in str(caught.value)
 
 
 @pytest.mark.parametrize(
@@ -282,18 +280,16 @@ def test_tables_other_than_those_of_a_store_are_not_read(store, statement) -> No
     index = sqlite3.connect(store.path / _index.NAME)
     index.executescript(statement)
     index.close()
-    with refused(store.path / _index.NAME) as caught:
+    with refused(store.path / _index.NAME, "tables"):
         Store.open(store.path)
-    assert "tables" in str(caught.value)
 
 
 def test_places_that_are_no_store_are_named(tmp_path, store) -> None:
     with refused(tmp_path, f"create one with dejacue store add {tmp_path}"):
         Store.open(tmp_path)
     for folder, problem in ((store.path, "already a store"), (tmp_path, "not empty")):
-        with refused(folder) as caught:
+        with refused(folder, problem):
             Store.create(folder)
-        assert problem in str(caught.value)
     with refused("dtype", "int8"):
         Store.create(tmp_path / "new", dtype="int8")
     other = tmp_path / "other"
@@ -302,9 +298,8 @@ def test_places_that_are_no_store_are_named(tmp_path, store) -> None:
     with refused(other / _index.NAME, "is an SQLite file, but not that of a store"):
         Store.open(other)
     (other / _index.NAME).write_bytes(b"no database" * 100)
-    with refused(other / _index.NAME) as caught:
+    with refused(other / _index.NAME, "damaged"):
         Store.open(other)
-    assert "damaged" in str(caught.value)
 
 
 @pytest.mark.parametrize("version", [0, _index.VERSION - 1, _index.VERSION + 1])
@@ -488,7 +483,7 @@ def test_a_damaged_entry_reads_nothing_beyond_its_file(store, column, value) -> 
         changed = np.array(value, "<i8").tobytes()
         now.execute(f"UPDATE histories SET {column} = ?", (changed,))
     for read in (lambda: store["a"], lambda: list(store.query(words()))):
-        with refused("a", _index.REMEDY):
+        with refused('history "a"', _index.REMEDY):
             read()
     assert [damage.id for damage in store.verify()] == ["a"]
 

@@ -123,20 +123,20 @@ def test_a_segment_that_is_missing_is_named(store, name) -> None:
     "change", ["slot = 3", "slot = -1", "slot = 'x'", "slot = 1", "segment = 2", "length = -1"]
 )
 def test_an_entry_without_rows_is_damage_of_the_index(store, change) -> None:
-    check_damaged(store, change, file=store.path / _index.NAME)
+    check_damaged(store, change, store.path / _index.NAME)
 
 
 @pytest.mark.parametrize("change", ["first = 70", "interval_s = 0.0", "interval_s = 'x'"])
 def test_an_entry_with_a_wrong_value_is_named(store, change) -> None:
-    check_damaged(store, change, field="id", value="a")
+    check_damaged(store, change, 'history "a"')
 
 
-def check_damaged(store: Store, change: str, **about: object) -> None:
+def check_damaged(store: Store, change: str, fact: object) -> None:
     store.add([history("a", 0), history("b", 1), history("c", 2)])
     with _index.transaction(store.path) as now:
         now.execute(f"UPDATE histories SET {change} WHERE id = 'a'")
     for where in (None, {"id": "?"}):
-        with refused(**about):
+        with refused(fact):
             list(store.query(words(), where=where))
     assert "a" in [damage.id for damage in store.verify()]
 

@@ -331,8 +331,7 @@ def check_not_read(output: Path | None, *inputs: object) -> None:
     """Refuse to write over a file that the command reads."""
     paths = [path for path in inputs if isinstance(path, Path) and os.path.exists(path)]
     if output is not None and os.path.exists(output) and any(map(output.samefile, paths)):
-        problem, remedy = "is read by this command", "give another output"
-        raise InputError(problem, file=output, field="output", remedy=remedy)
+        raise InputError(f"{output}: is read by this command; give another output")
 
 
 def single_path(path: Path, further: Sequence[str]) -> Path:

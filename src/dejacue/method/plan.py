@@ -75,14 +75,12 @@ def readout_from(settings: object) -> Readout | None:
 
 def _with_smoothing(readout: Readout, smoothing: int, name: str) -> Readout:
     """Return the readout with this width of smoothing; refuse one that has no such setting."""
-    problem = None
     if name in PRESETS:
-        problem = f'"{name}" is a preset; for other smoothing, give Scan(smoothing=…)'
-    elif "smoothing" not in {field.name for field in fields(readout)}:
+        raise InputError(f'"{name}" is a preset; for other smoothing, give Scan(smoothing=…)')
+    if "smoothing" not in {field.name for field in fields(readout)}:
         problem = f"smoothing does not apply to the {name} readout"
         if readout.smoothing_in:
             problem += f"; it has its own: {type(readout).__name__}({readout.smoothing_in})"
-    if problem is not None:
         raise InputError(problem)
     return replace(readout, smoothing=smoothing)  # type: ignore[call-arg]
 

@@ -77,9 +77,8 @@ class StateReadout(Readout):
     def __post_init__(self) -> None:
         if not is_number(self.pooling, 0, 1):
             raise InputError(f"pooling {self.pooling!r} must be between 0 and 1")
-        for name, width in (("smoothing_s", self.smoothing_s), ("width", self.width or 0.0)):
-            if not is_number(width):
-                raise InputError("the smoothing width must be 0 or more, in seconds or in frames")
+        if not (is_number(self.smoothing_s) and is_number(self.width or 0.0)):
+            raise InputError("the smoothing width must be 0 or more, in seconds or in frames")
         if self.bridge != AUTO and not is_count(self.bridge, 0):
             raise InputError(f'bridge {self.bridge!r} must be a number of frames or "auto"')
         plain = {  # JSON does not take numpy's numbers

@@ -389,13 +389,13 @@ def check_same_video(folder: StrPath, source: Source) -> None:
 
 def _check_examples(vocabulary: Vocabulary, video: Video) -> None:
     """Refuse an example or a change behind the last frame before anything is encoded."""
-    facts = [(f"the example {{}} of {e.state or NONE}", "examples", e) for e in vocabulary.facts]
-    changes = [("a change at {}", "changes", e) for e in vocabulary.changes]
+    facts = [(f"the example {{}} of {e.state or NONE}", e) for e in vocabulary.facts]
+    changes = [("a change at {}", e) for e in vocabulary.changes]
     for unit in ("source", "seconds"):
-        places = [place for place in (*facts, *changes) if place[2].unit == unit]
+        places = [place for place in (*facts, *changes) if place[1].unit == unit]
         if not places:
             continue
-        text, option, example = max(places, key=lambda place: place[2].span or (0, 0))
+        text, example = max(places, key=lambda place: place[1].span or (0, 0))
         count = video.count_if_before((example.span or (0, 0))[0], unit)
         if count is not None:
             problem = f"{text.format(example.name)} is behind the last of its {count} frames"

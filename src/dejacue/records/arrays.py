@@ -50,11 +50,6 @@ def check_names(record: str, **names: object) -> None:
             raise InputError(f"{record}: {name} must be text, not {value!r}")
 
 
-def column_of(what: str) -> str:
-    """Return the column that a phrase such as "history cup: frames" names."""
-    return "features" if what.startswith("the example") else what.rpartition(": ")[2]
-
-
 def as_array(values: ArrayLike, what: str) -> NDArray[Any]:
     """Return the values as an array; ``what`` names them in a refusal: "history cup: frames"."""
     try:

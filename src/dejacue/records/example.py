@@ -26,10 +26,6 @@ UNITS = ("frames", "source", "seconds")
 NONE = "none"  # how "none of these" is written
 
 
-def _refusal(field: str, value: object, problem: str) -> InputError:
-    return InputError(problem)
-
-
 @dataclass(frozen=True, eq=False, repr=False)
 class Example:
     """An example of a state: frames of the history that is read, or something from elsewhere.

@@ -125,8 +125,8 @@ class History(Derived):
             )
         return frozen(frames)
 
-    def _bad_frames(self, problem: str, remedy: str | None = None) -> InputError:
-        return InputError(f"history {self.id}: {problem}", field="frames", remedy=remedy)
+    def _bad_frames(self, problem: str) -> InputError:
+        return InputError(f"history {self.id}: {problem}")
 
     def __len__(self) -> int:
         """Return the number of observed frames."""

@@ -86,10 +86,10 @@ class Reference:
             for window in windows
         ]
 
-    def _refusal(self, problem: str, field: str, value: Any = None) -> InputError:
+    def _refusal(self, problem: str) -> InputError:
         return InputError(f"reference {self.history_id}: {problem}")
 
-    def _window(self, pair: Any, what: str, field: str = "frames") -> Window:
+    def _window(self, pair: Any, what: str) -> Window:
         if isinstance(pair, Window):
             return pair
         try:
@@ -111,7 +111,7 @@ class Reference:
                 raise self._refusal(f"state name {state!r} must be non-empty text")
             if isinstance(pairs, Window) or not isinstance(pairs, Iterable):
                 raise self._refusal(f'state "{state}" must list its windows, not {pairs!r}')
-            windows = tuple(self._window(pair, f'state "{state}"', state) for pair in pairs)
+            windows = tuple(self._window(pair, f'state "{state}"') for pair in pairs)
             if not windows and not self.complete:
                 raise self._refusal(f'state "{state}" has no window; add one or leave it out')
             checked[state] = windows

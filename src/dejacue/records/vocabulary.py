@@ -18,8 +18,8 @@ from dejacue.records.arrays import Derived, check_names, feature_rows, frozen
 from dejacue.records.example import Example, examples_of
 
 
-def _refusal(problem: str, field: str, value: Any = None, remedy: str | None = None) -> InputError:
-    return InputError(f"vocabulary: {problem}", field=field, value=value, remedy=remedy)
+def _refusal(problem: str) -> InputError:
+    return InputError(f"vocabulary: {problem}")
 
 
 def _checked_states(states: Mapping[str, Any], exemplified: set[str]) -> dict[str, tuple[str, ...]]:

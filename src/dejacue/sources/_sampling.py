@@ -169,8 +169,8 @@ def _nearest(chosen: Iterator[tuple[int, T]], fps: float) -> Iterator[tuple[int,
         yield pending
 
 
-def _refusal(name: str, value: object, problem: str, remedy: str) -> InputError:
-    return InputError(f"{name} {brief(value)} {problem}; {remedy}")
+def _refusal(name: str, value: object, problem: str) -> InputError:
+    return InputError(f"{name} {brief(value)} {problem}")
 
 
 def is_between(value: object, low: float, high: float) -> bool:
@@ -188,9 +188,9 @@ def _whole(name: str, value: object) -> int:
             raise TypeError
         number = operator.index(value)  # type: ignore[arg-type]
     except TypeError:
-        remedy = None if name == "stride" else f"for seconds, use {name}_s"
+        remedy = "" if name == "stride" else f"; for seconds, use {name}_s"
         problem = f"{name} {value!r:.40} is not a whole number of frames"
-        raise InputError(problem, field=name, value=value, remedy=remedy) from None
+        raise InputError(problem + remedy) from None
     if abs(number) > MAX_TIME_S:
         raise InputError(f"{name} is above 2^53; no video has that many frames")
     return number

@@ -127,11 +127,11 @@ def parse_documents(text: str, *, twice: str = TWICE, remedy: str = "") -> list[
     except UnicodeEncodeError as error:
         half = f"\\u{ord(error.object[error.start]):04x}"
         problem = f"{half} is half of a surrogate pair, not a character"
-        remedy = "write both halves, or remove it"
-        raise InputError(problem, value=half, remedy=remedy) from None
+        raise InputError(f"{problem}; write both halves, or remove it") from None
     except (ValueError, RecursionError) as error:
         reason = "nested too deeply" if isinstance(error, RecursionError) else error
-        raise InputError(f"not valid JSON, or cut short ({reason})", remedy=remedy) from None
+        problem = f"not valid JSON, or cut short ({reason})"
+        raise InputError(f"{problem}; {remedy}" if remedy else problem) from None
     return documents
 
 
@@ -166,26 +166,22 @@ def declared(value: Any, kind: type[T], *, schema: str | None = None, strict: bo
 def _refusal(error: msgspec.ValidationError, value: Any) -> InputError:
     """Return the error in words: moments[3].start 'a': expected a whole number."""
     problem, _, path = str(error).partition(" - at `$")
-    field = place = path.removesuffix("`").lstrip(".")
-    remedy = offender = None
+    place = path.removesuffix("`").lstrip(".")
     if problem.startswith("Expected"):
         for key, index in re.findall(r"\.(\w+)|\[(\d+)\]", path.partition("[...]")[0]):
             value = value[key or int(index)]
         if "[...]" not in path:
-            offender, place = value, f"{place} {value!r:.40}"
+            place = f"{place} {value!r:.40}"
         problem = re.sub(", got `.*`", "", problem).replace("Expected", "expected")
         problem = re.sub(r"\w+(?= \||`)", lambda word: _IN_WORDS.get(word[0], word[0]), problem)
         problem = problem.replace(" | ", " or ").replace("`", "")
         problem = re.sub(r"a number [<>]= -?1\.79.*", "a finite number", problem)
         problem = problem.replace(r"matching regex '\\S'", "that is not empty")
     elif key := re.fullmatch("(?s)Object contains unknown field `(.*)`", problem):
-        field, problem, remedy = f"{field}.{key[1]}", f'unknown key "{key[1]}"', "remove it"
+        problem = f'unknown key "{key[1]}"; remove it'
     elif key := re.fullmatch("Object missing required field `(.*)`", problem):
-        field, problem, remedy = f"{field}.{key[1]}", f'has no "{key[1]}"', "add it"
-    elif isinstance(error.__cause__, InputError):  # of __post_init__
-        field, offender = f"{field}.{error.__cause__.field or ''}", error.__cause__.value
-    problem = f"{place}: {problem}".lstrip(": ")
-    return InputError(f"{problem}; {remedy}")
+        problem = f'has no "{key[1]}"; add it'
+    return InputError(f"{place}: {problem}".lstrip(": "))
 
 
 def check_schema(schema: object, expected: str) -> None:

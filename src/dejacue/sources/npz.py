@@ -99,8 +99,8 @@ def _read_member(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> NDArray[A
     return np.frombuffer(data, dtype).reshape(shape, order="F" if fortran else "C")
 
 
-def _bad_array(where: str, problem: str, remedy: str | None = None) -> InputError:
-    return InputError(f"{where} {problem}", field=where, remedy=remedy)
+def _bad_array(where: str, problem: str) -> InputError:
+    return InputError(f"{where} {problem}")
 
 
 def is_text(data: bytes, dtype: Any) -> bool:

@@ -71,7 +71,7 @@ class StoreExists(InputError):
 
     def __init__(self, folder: Path) -> None:
         remedy = "give a new folder, or histories to add"
-        super().__init__("is already a store", file=folder, remedy=remedy)
+        super().__init__(f"{folder}: is already a store; {remedy}")
 
 
 class Stored(NamedTuple):
@@ -185,10 +185,8 @@ class Store:
         if others and not Store.is_at(folder):
             raise InputError(f"{folder}: is not empty; give a new folder")
 
-    def _error(
-        self, problem: str, remedy: str, field: str | None = None, value: object = None
-    ) -> InputError:
-        return InputError(f"{self.path}: {problem}; {remedy}")
+    def _error(self, problem: str) -> InputError:
+        return InputError(f"{self.path}: {problem}")
 
     @staticmethod
     def is_at(path: StrPath) -> bool:

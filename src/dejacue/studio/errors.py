@@ -26,7 +26,7 @@ class Changed(Conflict):
     """Somebody else has written it since; revision: the current one."""
 
     def __init__(self, problem: str, revision: str) -> None:
-        super().__init__(problem, field="revision")
+        super().__init__(problem)
         self.revision = revision
 
 

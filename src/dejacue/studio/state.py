@@ -139,14 +139,13 @@ class Studio:
     def output_folder(self, id: str) -> Path:
         """Return a folder that is new, empty, or of an earlier run; finding.json: the workspace."""
         folder = self.workspace.root if id == DOCUMENT else self.workspace.place(id)
-        problem = f'"{id}" is a file; give a folder' if folder.is_file() else None
+        if folder.is_file():
+            raise InputError(f'"{id}" is a file; give a folder')
         names = [name for name in os.listdir(folder) if name[0] != "."] if folder.is_dir() else []
         if names:
             ours = (DOCUMENT, SEARCH_FILE, REGION_FILE, "masks", "track.json")
             if not any(n in ours or n.endswith((".npz", ".partial")) for n in names):
-                problem = f'"{id}" contains other files; give a new folder'
-        if problem is not None:
-            raise InputError(problem)
+                raise InputError(f'"{id}" contains other files; give a new folder')
         return folder
 
     def finding(self, id: str) -> Finding:

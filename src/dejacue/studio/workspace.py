@@ -251,8 +251,8 @@ class Workspace:
         return Listing(stamp, sorted(below), sorted(names), pictures > 1)
 
 
-def _not_there(id: str, problem: str, remedy: str | None = None) -> NotThere:
-    return NotThere(f'"{shortened(id)}" {problem}', field="id", value=id, remedy=remedy)
+def _not_there(id: str, problem: str) -> NotThere:
+    return NotThere(f'"{shortened(id)}" {problem}')
 
 
 def _kind(contents: Contents, name: str) -> list[str] | None:

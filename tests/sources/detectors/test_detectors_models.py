@@ -253,13 +253,13 @@ def test_an_even_picture_gives_a_list_and_no_error(detectors, kind) -> None:
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("name", ["чашка", "杯子", "ကော်ဖီ", "cup 杯"])
 def test_a_name_that_cannot_be_read_is_refused(detectors, kind, name) -> None:
-    with refused("names", name) as caught:
+    with refused(name) as caught:
         detectors[kind].detect(noise(LYING), [name])
     assert one_sentence(str(caught.value))
 
 
 def test_a_word_that_grounding_dino_has_no_token_for_is_refused(detectors) -> None:
-    with refused("names", "ælfþryð"):
+    with refused("ælfþryð"):
         detectors["grounding-dino"].detect(noise(LYING), ["cup", "ælfþryð"])
 
 
@@ -267,7 +267,7 @@ def test_a_word_that_grounding_dino_has_no_token_for_is_refused(detectors) -> No
     ("kind", "names"), [("llmdet", ["cup " * 20, "jar " * 20, "lid " * 20]), ("owlv2", ["c" * 20])]
 )
 def test_more_words_than_a_model_reads_are_refused(detectors, kind, names) -> None:
-    with refused("names", "use fewer words"):
+    with refused("use fewer words"):
         detectors[kind].detect(noise(LYING), names)
 
 
@@ -277,7 +277,7 @@ def test_boxes_that_are_not_finite_are_refused(detectors, monkeypatch) -> None:
         logits=torch.tensor([[[2.0, 1.0]]]), pred_boxes=torch.full((1, 1, 4), float("nan"))
     )
     monkeypatch.setattr(detector.model, "forward", lambda **inputs: outputs)
-    with refused("detector", detector.name):
+    with refused(detector.name, "not finite"):
         detector.detect(noise(LYING), NAMES)
 
 
@@ -317,16 +317,15 @@ def test_without_weights_and_connection_one_sentence_says_what_to_do(
     monkeypatch.setenv("DEJACUE_WEIGHTS", str(tmp_path))
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path / "hub"))
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
-    with pytest.raises(MissingData) as caught:
+    with refused(name or "llmdet", kind=MissingData) as caught:
         load_detector(name, device="cpu")
     assert one_sentence(str(caught.value))
-    assert (name or "llmdet") in str(caught.value)
 
 
 def test_a_model_of_another_architecture_is_refused(folders, tmp_path) -> None:
     folder = shutil.copytree(folders["owlv2"], tmp_path / "other")
     (folder / "config.json").write_text(json.dumps({"model_type": "sam2_video"}))
-    with refused(folder / "config.json", "model_type", "sam2_video") as caught:
+    with refused(folder / "config.json", "sam2_video") as caught:
         load_detector(folder)
     assert one_sentence(str(caught.value))
 
@@ -345,7 +344,7 @@ def test_a_damaged_file_is_one_sentence(folders, tmp_path, broken) -> None:
     (folder / broken).write_bytes(b"{")
     with pytest.raises(InputError) as caught:
         load_detector(folder)
-    assert str(caught.value.file).startswith(str(folder))
+    assert str(caught.value).startswith(str(folder))
     assert one_sentence(str(caught.value))
 
 

@@ -158,9 +158,12 @@ def test_a_name_that_is_not_here_is_one_sentence_with_the_line_that_fetches_it(
     tmp_path, monkeypatch
 ) -> None:
     offline(monkeypatch, tmp_path / "hub")
-    with refused("hf:nobody/nothing", kind=MissingData) as caught:
+    with refused(
+        "hf:nobody/nothing",
+        "hf download nobody/nothing --local-dir FOLDER/nobody/nothing",
+        kind=MissingData,
+    ) as caught:
         load_encoder("hf:nobody/nothing", device="cpu")
-    assert "hf download nobody/nothing --local-dir FOLDER/nobody/nothing" in str(caught.value)
     assert one_sentence(str(caught.value))
     with refused("hf:./nothing/here", kind=MissingData):
         load_encoder("hf:./nothing/here", device="cpu")
@@ -175,59 +178,67 @@ def test_a_folder_for_weights_is_looked_into_first(saved, tmp_path, monkeypatch)
 
 
 class Hub:
-    """A hub that lists its files; it remembers which of them were downloaded last."""
+    """A hub with the files of a folder, which are copied to another when they are downloaded."""
 
-    def __init__(self, files: list[str], error: Exception | None = None) -> None:
-        self.files, self.error, self.downloaded = files, error, []
+    def __init__(self, files: Path, cache: Path, error: Exception | None = None) -> None:
+        self.files, self.cache, self.error = files, cache, error
 
     def model_info(self, name, *, revision, timeout):
         if self.error:
             raise self.error
-        return type("Info", (), {"siblings": [type("S", (), {"rfilename": f}) for f in self.files]})
 
-    def snapshot_download(self, name, *, revision=None, local_files_only=False, allow_patterns=()):
+    def snapshot_download(
+        self, name, *, revision, ignore_patterns, local_files_only=False, allow_patterns=()
+    ):
+        from huggingface_hub.utils import filter_repo_objects
+
         if local_files_only:
             raise FileNotFoundError("not in the cache")
-        self.downloaded = list(allow_patterns)
-        return str(self.folder)
+        self.cache.mkdir(exist_ok=True)
+        names = [str(path.relative_to(self.files)) for path in self.files.rglob("*.*")]
+        for file in filter_repo_objects(
+            names, allow_patterns=allow_patterns, ignore_patterns=ignore_patterns
+        ):
+            (self.cache / file).parent.mkdir(exist_ok=True)
+            shutil.copy(self.files / file, self.cache / file)
+        return str(self.cache)
 
 
-def replace_hub(monkeypatch, **options) -> Hub:
+def replace_hub(monkeypatch, *of_hub) -> None:
     import huggingface_hub
 
-    hub = Hub(**options)
-    monkeypatch.setattr("dejacue.sources.encoders.weights.no_connection", lambda: "")
+    hub = Hub(*of_hub)
     monkeypatch.setattr(huggingface_hub, "HfApi", lambda: hub)
     monkeypatch.setattr(huggingface_hub, "snapshot_download", hub.snapshot_download)
-    return hub
 
 
-def test_of_a_repository_only_one_kind_of_weights_is_fetched(saved, monkeypatch) -> None:
-    files = [
-        "README.md",
-        "model.safetensors",
-        "onnx/model.onnx",
-        "pytorch_model.bin",
-        "config.json",
-    ]
-    hub = replace_hub(monkeypatch, files=files)
-    hub.folder = saved["clip"]
+def test_of_a_repository_only_one_kind_of_weights_is_fetched(saved, tmp_path, monkeypatch) -> None:
+    files = copied(saved["clip"], tmp_path / "files")
+    (files / "onnx").mkdir()
+    for name in ("README.md", "onnx/model.safetensors", "pytorch_model.bin"):
+        (files / name).write_bytes(b"?")
+    replace_hub(monkeypatch, files, tmp_path / "first")
     encoder = load_encoder("hf:someone/small", device="cpu")
-    assert [name for name in hub.downloaded if "*" not in name] == ["model.safetensors"]
+    downloaded = {
+        str(path.relative_to(tmp_path / "first")) for path in (tmp_path / "first").rglob("*")
+    }
+    assert downloaded == {path.name for path in saved["clip"].iterdir()}
     assert encoder.identity.startswith("someone/small@")
-    hub.files = ["README.md", "weights.gguf"]
+    (files / "model.safetensors").rename(files / "weights.gguf")
+    (files / "pytorch_model.bin").unlink()
+    replace_hub(monkeypatch, files, tmp_path / "second")
     with refused("model", "hf:someone/small", kind=MissingData):
         load_encoder("hf:someone/small", device="cpu")
 
 
-def test_gated_and_unknown_models_are_distinguished(monkeypatch) -> None:
+def test_gated_and_unknown_models_are_distinguished(tmp_path, monkeypatch) -> None:
     from huggingface_hub.errors import GatedRepoError, RepositoryNotFoundError
 
     for kind, remedy in (
         (GatedRepoError, "accept its terms"),
         (RepositoryNotFoundError, "check the name"),
     ):
-        replace_hub(monkeypatch, files=[], error=kind.__new__(kind))
+        replace_hub(monkeypatch, tmp_path, tmp_path, kind.__new__(kind))
         with pytest.raises(MissingData, match=remedy) as caught:
             load_encoder("hf:facebook/dinov3", device="cpu")
         assert one_sentence(str(caught.value))
@@ -252,9 +263,8 @@ def test_folders_that_hold_no_model_are_named(saved, tmp_path) -> None:
 def test_a_file_that_is_missing_is_named(saved, tmp_path, file) -> None:
     folder = copied(saved["clip"], tmp_path / "lacking")
     (folder / file).unlink()
-    with refused(f"hf:{folder}") as caught:
+    with refused(f"hf:{folder}", f"no {file}") as caught:
         load_encoder(f"hf:{folder}", device="cpu")
-    assert f"no {file}" in str(caught.value)
     assert one_sentence(str(caught.value))
 
 
@@ -269,7 +279,7 @@ def test_a_text_tower_without_a_length_is_refused(saved, tmp_path) -> None:
     from dejacue.sources.encoders.torch_models import text_length
 
     encoder = load_encoder(f"hf:{saved['siglip']}", device="cpu")
-    with refused("it"):
+    with refused("how many tokens it reads"):
         text_length("it", object(), encoder._tokenizer)
 
 
@@ -294,17 +304,15 @@ def test_weights_that_are_missing_are_not_made_up(saved, tmp_path) -> None:
     tensors = load_file(tmp_path / "model.safetensors")
     del tensors["visual_projection.weight"]
     save_file(tensors, tmp_path / "model.safetensors", metadata={"format": "pt"})
-    with refused(f"hf:{tmp_path}") as caught:
+    with refused(f"hf:{tmp_path}", "visual_projection.weight"):
         load_encoder(f"hf:{tmp_path}", device="cpu")
-    assert "visual_projection.weight" in str(caught.value)
 
 
 def test_a_model_without_images_is_refused(tmp_path) -> None:
     config = transformers.BertConfig(**SHARED, vocab_size=20)
     transformers.BertModel(config).save_pretrained(tmp_path)
-    with refused(f"hf:{tmp_path}") as caught:
+    with refused(f"hf:{tmp_path}", "BertModel"):
         load_encoder(f"hf:{tmp_path}", device="cpu")
-    assert "BertModel" in str(caught.value)
 
 
 def test_a_model_that_gives_nan_is_refused_with_a_sentence(saved) -> None:
@@ -405,9 +413,8 @@ def test_other_precisions_are_near_and_recorded(saved, precision) -> None:
     ],
 )
 def test_an_unknown_name_suggests_one_that_is_near(name, near) -> None:
-    with refused("encoder", name) as caught:
+    with refused("encoder", name, f'"{near}"'):
         load_encoder(name)
-    assert f'"{near}"' in caught.value.remedy
 
 
 def test_a_family_without_a_name_is_one_sentence() -> None:

@@ -169,9 +169,8 @@ def test_a_folder_or_repository_has_its_own_settings(open_clip, weights) -> None
 
 
 def test_a_wrong_name_of_open_clip_suggests_others(open_clip) -> None:
-    with refused("ViT-B16") as caught:
+    with refused("ViT-B16", "did you mean ViT-B-16"):
         load_encoder("openclip:ViT-B16", device="cpu")
-    assert "did you mean ViT-B-16" in caught.value.remedy
 
 
 def test_weights_that_open_clip_cannot_get_are_one_sentence(open_clip, weights) -> None:
@@ -188,9 +187,10 @@ def test_without_a_connection_the_line_that_fetches_weights_is_named(
     monkeypatch.delenv("DEJACUE_WEIGHTS")
     monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_OFFLINE", True)
     monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_CACHE", str(tmp_path / "hub"))
-    with refused("openclip:ViT-B-16-SigLIP2", kind=MissingData) as caught:
+    with refused(
+        "openclip:ViT-B-16-SigLIP2", "hf download timm/siglip --local-dir", kind=MissingData
+    ) as caught:
         load_encoder("openclip:ViT-B-16-SigLIP2", device="cpu")
-    assert "hf download timm/siglip --local-dir" in str(caught.value)
     assert one_sentence(str(caught.value))
 
 
@@ -290,9 +290,8 @@ def test_a_model_of_timm_has_its_settings_and_no_words(timm, weights) -> None:
 
 
 def test_names_and_files_of_timm_that_are_not_there_are_one_sentence(timm, weights) -> None:
-    with refused("vit_smal") as caught:
+    with refused("vit_smal", "did you mean vit_small."):
         load_encoder("timm:vit_smal", device="cpu")
-    assert "did you mean vit_small." in caught.value.remedy
     with refused("timm:resnet50.a1"):
         load_encoder("timm:resnet50.a1", device="cpu")
     (weights / "timm" / "vit_small.dino" / "config.json").unlink()
@@ -428,7 +427,7 @@ def test_real_open_clip_gives_the_rows_of_its_own_transform_and_tokenizer(tmp_pa
     assert (encoder.encode_images(crops()) * rows).sum(axis=1).min() > 0.9999
     np.testing.assert_allclose(encoder.encode_texts(texts), words, atol=1e-5)
     (folder / "open_clip_model.safetensors").write_bytes(b"not this")
-    with refused("encoder", f"openclip:{folder}", kind=MissingData) as caught:
+    with refused(f"openclip:{folder}", kind=MissingData) as caught:
         load_encoder(f"openclip:{folder}", device="cpu")
     assert one_sentence(str(caught.value))
 
@@ -481,6 +480,6 @@ def test_real_timm_gives_the_rows_of_its_own_transform(tmp_path) -> None:
     assert (encoder.encode_images(crops()) * rows).sum(axis=1).min() > 0.9999
     lacking = {name: value for name, value in model.state_dict().items() if "blocks.1" not in name}
     save_file(lacking, tmp_path / "model.safetensors")
-    with refused("encoder", f"timm:{tmp_path}", kind=MissingData) as caught:  # not made up
+    with refused(f"timm:{tmp_path}", kind=MissingData) as caught:  # not made up
         load_encoder(f"timm:{tmp_path}", device="cpu")
     assert one_sentence(str(caught.value))

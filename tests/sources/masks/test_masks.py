@@ -325,9 +325,8 @@ def test_masks_of_other_frames_are_refused_with_examples(tmp_path, form, names, 
     masks = masks if names[0] else open_masks(tmp_path, match="source")
     for index, name in enumerate(names):
         assert union(masks, frame(index, name=name)) is None
-    with refused(tmp_path, "match") as caught:
+    with refused(tmp_path, "match", examples):
         masks.check_matched()
-    assert examples in str(caught.value)
 
 
 def test_masks_that_belong_to_some_frame_pass_the_check(tmp_path):
@@ -677,9 +676,8 @@ def test_masks_drawn_for_another_size_are_resized(tmp_path):
 def test_a_damaged_run_length_mask_is_named(tmp_path, segmentation):
     rows = [{"frame": 0, "id": 1, "segmentation": segmentation}]
     masks = open_masks(document(tmp_path / "m.json", rows))
-    with refused(tmp_path / "m.json") as caught:
+    with refused(tmp_path / "m.json", "mask 1"):
         masks.unions(frame(0), [None])
-    assert "mask 1" in str(caught.value)
 
 
 @pytest.mark.parametrize(
@@ -707,9 +705,8 @@ def test_a_damaged_run_length_mask_is_named(tmp_path, segmentation):
 )
 def test_a_broken_annotation_is_named(tmp_path, row, facts):
     path = document(tmp_path / "m.json", [row])
-    with refused(path, *facts) as caught:
+    with refused(path, *facts, "mask 1"):
         open_masks(path)
-    assert "mask 1" in str(caught.value)
 
 
 @pytest.mark.parametrize(
@@ -832,9 +829,8 @@ def test_boxes_beyond_a_tenth_outside_are_those_of_another_size(tmp_path, name, 
     (tmp_path / name).parent.mkdir(exist_ok=True)
     path = table(tmp_path / name, *lines)
     masks = open_masks(path.parent if "/" in name else path)
-    with refused("boxes") as caught:
+    with refused("boxes", "8 × 6 pixels"):
         union(masks, frame(0))
-    assert "8 × 6 pixels" in str(caught.value)
 
 
 @pytest.mark.parametrize("box", ["2,2,0,3", "2.6,2,0.3,3"])

@@ -39,9 +39,8 @@ def photograph(channels: int | None = 3) -> np.ndarray:
 @pytest.mark.parametrize("kind", [None, "binary"])
 def test_a_photograph_is_no_mask(tmp_path, name, channels, kind):
     Image.fromarray(photograph(channels)).save(tmp_path / name)
-    with refused(tmp_path / name) as caught:
+    with refused(tmp_path / name, A_PHOTOGRAPH):
         open_masks(tmp_path, kind=kind)
-    assert A_PHOTOGRAPH in str(caught.value)
 
 
 def test_a_photograph_among_masks_is_named_when_it_comes(tmp_path):
@@ -55,9 +54,8 @@ def test_a_photograph_among_masks_is_named_when_it_comes(tmp_path):
 
 def test_a_stack_of_grey_frames_is_no_mask(tmp_path):
     np.save(tmp_path / "m.npy", np.stack([photograph(None)] * 3))
-    with refused(tmp_path / "m.npy") as caught:
+    with refused(tmp_path / "m.npy", A_PHOTOGRAPH):
         open_masks(tmp_path / "m.npy")
-    assert A_PHOTOGRAPH in str(caught.value)
 
 
 @pytest.mark.parametrize("values", [(0, 100), (0, 2), (0, 130, 255)])
@@ -96,10 +94,8 @@ def test_real_frames_are_photographs_and_real_masks_are_not(footage, tmp_path):
 
 def test_masks_of_another_shape_are_refused_with_both_sizes(tmp_path):
     masks = open_masks(numbered(tmp_path, range(2)))
-    with refused(tmp_path, 'mask "00000" is 80×60, but the frame is 80×45') as caught:
+    with refused(tmp_path, 'mask "00000" is 80×60, but the frame is 80×45', "80×60", "80×45"):
         masks.unions(frame(0, shape=(45, 80)), [None])
-    assert "80×60" in str(caught.value)
-    assert "80×45" in str(caught.value)
 
 
 def test_a_rounded_size_is_the_same_shape(tmp_path):
@@ -207,7 +203,7 @@ def test_the_remedy_works_word_for_word(tmp_path, match, expected):
     folder = numbered(tmp_path, range(1, 4))
     with refused(folder, "match") as caught:
         read_numbers(open_masks(folder), map(frame, range(4)))
-    assert f"match={match}" in caught.value.remedy or match == "one-based"
+    assert f"match={match}" in str(caught.value) or match == "one-based"
     assert read_numbers(open_masks(folder, match=match), map(frame, range(4))) == expected
 
 
@@ -215,9 +211,8 @@ def test_a_sampled_video_needs_a_word_for_masks_from_one(tmp_path):
     folder = numbered(tmp_path, range(1, 21))
     frames = [frame(i, 5 * i) for i in range(4)]
     for length in (None, 4):  # though there are more masks than frames
-        with refused(folder, "match") as caught:
+        with refused(folder, "match", "match=one-based"):
             read_numbers(open_masks(folder, frames=length), frames)
-        assert "match=one-based" in caught.value.remedy
     assert read_numbers(open_masks(folder, match="one-based"), frames) == [1, 6, 11, 16]
     assert read_numbers(open_masks(folder, match="source"), frames) == [None, 5, 10, 15]
 

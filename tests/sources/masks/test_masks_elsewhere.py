@@ -273,9 +273,8 @@ def test_what_the_sam_2_demo_streams(tmp_path, form):
 )
 def test_json_of_another_shape_is_named(tmp_path, rows, place, facts):
     path = text(tmp_path / "m.json", json.dumps(rows))
-    with refused(path, *facts) as caught:
+    with refused(path, *facts, place):
         open_masks(path)
-    assert place in str(caught.value)
 
 
 def test_numbers_of_thousands_of_digits_in_names_are_refused(tmp_path):
@@ -291,7 +290,7 @@ def test_numbers_of_thousands_of_digits_in_names_are_refused(tmp_path):
     meta = text(tmp_path / "meta.json", json.dumps({"videos": {"v": {"objects": {digits: {}}}}}))
     with refused(meta, "objects"):
         open_masks(folder)
-    with refused("frame", 10**5000):
+    with refused("frame number is above"):
         write_masks(tmp_path / "new.npz", [(10**5000, {1: np.ones((4, 4), bool)})])
 
 

@@ -120,9 +120,8 @@ def test_an_npz_holds_an_array_for_each_mask(tmp_path, save, mark) -> None:
     check(open_masks(tmp_path / "masks.npz"))
     save(tmp_path / "soft.npz", **{n: np.where(m, 0.9, 0.1) for n, m in arrays.items()})
     check(open_masks(tmp_path / "soft.npz", kind="logits:0.5"))
-    with refused(tmp_path / "soft.npz", "mask") as caught:
+    with refused(tmp_path / "soft.npz", "mask", f"0{mark}1"):
         open_masks(tmp_path / "soft.npz")
-    assert f"0{mark}1" in str(caught.value)
 
 
 def test_a_damaged_mask_of_an_archive_is_refused_when_its_frame_comes(tmp_path) -> None:
@@ -163,9 +162,8 @@ def test_pickles_are_not_opened_and_the_remedy_is_how_to_save(tmp_path) -> None:
     (tmp_path / "a.pkl").write_bytes(pickle.dumps(SEGMENTS))
     (tmp_path / "a.pt").write_bytes(b"x")
     for name in ("a.npz", "a.pkl", "a.pt"):
-        with refused(tmp_path / name) as caught:
+        with refused(tmp_path / name, SAVE) as caught:
             open_masks(tmp_path / name)
-        assert SAVE in str(caught.value)
         assert len(str(caught.value)) < 600
 
 
@@ -237,9 +235,8 @@ def test_the_detections_of_a_json_sink(tmp_path) -> None:
 )
 def test_a_detection_that_cannot_be_read_is_named(tmp_path, row, fact) -> None:
     (tmp_path / "detections.json").write_text(json.dumps([row]))
-    with refused(tmp_path / "detections.json", fact) as caught:
+    with refused(tmp_path / "detections.json", fact, "detection 1") as caught:
         open_masks(tmp_path / "detections.json")
-    assert "detection 1" in str(caught.value)
     assert len(str(caught.value)) < 600
 
 
@@ -341,7 +338,7 @@ def test_a_dictionary_finds_what_its_files_find(scene, tmp_path) -> None:
     soft = logits(segments)
     observed = Job(video=video, where=where_is(masks=soft, kind="logits"), objects="1,2").observe()
     assert list(observed.objects) == ["scene-1", "scene-2"]
-    with refused("video_segments", "objects"):
+    with refused("video_segments", "scene-1, scene-2"):
         find(video, words, masks=segments, encoder=encoder)
 
 

@@ -49,9 +49,8 @@ def test_the_default_frame_is_the_one_of_at_and_else_the_first() -> None:
 
 @pytest.mark.parametrize("text", ["1,2,3", "1,2,3,4,5", "a,b,c,d", "", "1,2,3,nan", "1 2 3 4"])
 def test_what_is_no_box_is_refused_with_an_example(text) -> None:
-    with refused("box") as caught:
+    with refused("box", text, "120,80,300,260@0"):
         parse([text])
-    assert "120,80,300,260@0" in str(caught.value)
 
 
 @pytest.mark.parametrize("number", ["0", "255"])
@@ -76,15 +75,15 @@ def test_pieces_alone_are_added_to_what_was_given_before() -> None:
 
 
 @pytest.mark.parametrize(
-    ("boxes", "add", "remedy"),
+    ("boxes", "add", "fact"),
     [
         ([], "1,1,5,5@3", "show it with a box, a point or a mask"),
         (["1,1,9,9"], "7:1,1,5,5@3", "known: 1"),
-        (["1,1,9,9", "2:1,1,5,5"], "1,1,5,5@3", None),
+        (["1,1,9,9", "2:1,1,5,5"], "1,1,5,5@3", "name the object it is a piece of"),
     ],
 )
-def test_a_piece_of_an_unknown_object_is_refused(boxes, add, remedy) -> None:
-    with refused("add", add):
+def test_a_piece_of_an_unknown_object_is_refused(boxes, add, fact) -> None:
+    with refused("add", add, fact):
         parse(boxes, adds=[add])
 
 
@@ -132,9 +131,8 @@ def test_a_box_that_sticks_out_a_little_is_clipped_and_noted(folder) -> None:
 
 @pytest.mark.parametrize("box", ["-5,0,35,20", "0,0,80,60", "50,5,60,15", "5,-20,15,0"])
 def test_a_box_beyond_a_tenth_outside_is_refused_with_the_size_of_the_picture(folder, box) -> None:
-    with refused(folder, "box") as caught:
+    with refused(folder, "box", "40 × 30 pixels"):
         placed(folder, box)
-    assert "40 × 30 pixels" in str(caught.value)
 
 
 @pytest.mark.parametrize(
@@ -145,10 +143,8 @@ def test_a_box_beyond_a_tenth_outside_is_refused_with_the_size_of_the_picture(fo
     ],
 )
 def test_a_box_without_pixels_is_refused(folder, box, remedy) -> None:
-    sides = tuple(float(side) for side in box.split(","))
-    with refused(folder, "box", remedy) as caught:
+    with refused(folder, "box", remedy, "object 1, frame 0"):
         placed(folder, box)
-    assert "object 1, frame 0" in str(caught.value)
 
 
 def test_all_prompts_of_an_object_in_a_frame_become_one(folder) -> None:
@@ -172,9 +168,8 @@ def test_all_prompts_of_an_object_in_a_frame_become_one(folder) -> None:
     ],
 )
 def test_prompts_that_contradict_are_refused(folder, boxes, clicks, facts) -> None:
-    with refused(folder, *facts) as caught:
+    with refused(folder, *facts, "object 1, frame 0"):
         placed(folder, *boxes, **clicks)
-    assert "object 1, frame 0" in str(caught.value)
 
 
 def test_different_frames_and_objects_do_not_contradict(folder) -> None:
@@ -215,26 +210,23 @@ def test_a_scaled_mask_is_brought_to_the_size_of_the_frame(folder, tmp_path) -> 
 
 
 def test_masks_that_cannot_be_used_are_refused(folder, picture, tmp_path) -> None:
-    def check(path, error, *boxes: str, number="", **clicks) -> None:
-        with refused(**error):
-            placed(folder, *boxes, masks=[f"{path}{number}"], **clicks)
+    def check(facts, mask, *boxes: str, **clicks) -> None:
+        with refused(*facts):
+            placed(folder, *boxes, masks=[str(mask)], **clicks)
 
-    check(picture, {"file": picture, "field": "object", "value": None})
-    check(picture, {"file": picture, "field": "object", "value": 4}, number="#4")
-    for error, box, clicks in (
-        ({"field": "box", "value": (30, 5, 39, 20)}, ["30,5,39,20"], {}),
-        ({"field": "points", "value": (30, 5)}, [], {"points": ["30,5"]}),
-        ({"field": "points", "value": (5, 5)}, [], {"not_points": ["5,5"]}),
-    ):
-        check(picture, {"file": folder, **error}, *box, number="#3", **clicks)
-    check(tmp_path / "none.png", {"file": tmp_path / "none.png"})
-    for name, size, value, field in (
-        ("empty.png", (40, 30), 0, "mask"),
-        ("tall.png", (40, 90), 255, "size"),
-        ("wider.png", (44, 30), 255, "size"),
+    check([picture, "objects 3, 5"], picture)
+    check([picture, "object 4"], f"{picture}#4")
+    check([folder, "box 30,5,39,20"], f"{picture}#3", "30,5,39,20")
+    check([folder, "point 30,5"], f"{picture}#3", points=["30,5"])
+    check([folder, "point 5,5"], f"{picture}#3", not_points=["5,5"])
+    check([tmp_path / "none.png", "no such file"], tmp_path / "none.png")
+    for name, size, value, fact in (
+        ("empty.png", (40, 30), 0, "is empty"),
+        ("tall.png", (40, 90), 255, "40 × 90"),
+        ("wider.png", (44, 30), 255, "44 × 30"),
     ):
         Image.new("L", size, value).save(tmp_path / name)
-        check(tmp_path / name, {"file": tmp_path / name, "field": field})
+        check([tmp_path / name, fact], tmp_path / name)
 
 
 def test_a_mask_says_more_than_a_box_that_agrees_with_it(folder, picture) -> None:
@@ -248,13 +240,13 @@ def test_prompts_made_in_python_are_checked_alike(folder) -> None:
     video = open_video(folder, stride=10)
     (prompt,) = check_prompts(video, [Prompt(2, 1, box=(-0.5, 0, 9, 9))])
     assert (prompt.frame, prompt.box) == (2, (0, 0, 9, 9))
-    for wrong, field, value in (
-        (Prompt(3, 1, box=(1, 1, 9, 9)), "frame", 3),
-        (Prompt(0, 0, box=(1, 1, 9, 9)), "object", 0),
-        (Prompt(0, 1), "prompts", None),
-        (Prompt(0, 1, mask=np.ones((3, 3), bool)), "mask", None),
+    for wrong, fact in (
+        (Prompt(3, 1, box=(1, 1, 9, 9)), "frame 3"),
+        (Prompt(0, 0, box=(1, 1, 9, 9)), "object 0"),
+        (Prompt(0, 1), "the prompt is empty"),
+        (Prompt(0, 1, mask=np.ones((3, 3), bool)), (3, 3)),
     ):
-        with refused(folder):
+        with refused(folder, fact):
             check_prompts(video, [wrong])
     with refused("give at least one Prompt"):
         check_prompts(video, [])

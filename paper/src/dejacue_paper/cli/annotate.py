@@ -365,7 +365,7 @@ def _refuse(misses: list[str], files: int, can_skip: bool) -> None:
     for miss in misses:
         say(miss, stderr=True)
     problem = f"no qualifying event in {len(misses)} of {files} files; nothing was written"
-    raise DejaCueError(problem, remedy="--skip leaves them out" if can_skip else None)
+    raise DejaCueError(f"{problem}; --skip leaves them out" if can_skip else problem)
 
 
 def check_output(output: Path | None, force: bool, *inputs: Path | None) -> None:
@@ -373,7 +373,7 @@ def check_output(output: Path | None, force: bool, *inputs: Path | None) -> None
     o.check_not_read(output, *inputs)
     if output is not None and os.path.exists(output) and not force:
         remedy = "give another name, or --force to replace it"
-        raise InputError("already exists", file=output, remedy=remedy)
+        raise InputError(f"{output}: already exists; {remedy}")
 
 
 def _agreement_table(a: Pass, b: Pass) -> Table:

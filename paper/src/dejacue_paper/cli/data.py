@@ -172,7 +172,7 @@ def evaluate_folder(
     chosen = list(dict.fromkeys(part.strip() for part in readouts.split(",") if part.strip()))
     files = [] if timelines is None else [timelines / f"{name}.json" for name in chosen]
     if output is not None and output.is_dir():
-        raise InputError("is a folder", file=output, remedy="give the name of a file")
+        raise InputError(f"{output}: is a folder; give the name of a file")
     if output is not None:
         check_place(output)
     if timelines is not None:

@@ -60,16 +60,13 @@ def _masked(
     history: str, first: Labels, second: Labels, mask: Sequence[bool]
 ) -> tuple[Labels, ...]:
     stable = np.asarray(list(mask))
-    problem = None
     if stable.dtype != np.bool_ or stable.shape != (len(first),):
-        problem = (
-            f"the mask of stable frames must contain {len(first)} booleans, not {stable.dtype} of "
-            f"shape {stable.shape}"
+        raise InputError(
+            f"history {history}: the mask of stable frames must contain {len(first)} booleans, "
+            f"not {stable.dtype} of shape {stable.shape}"
         )
-    elif not stable.any():
-        problem = "no stable frame to compare; leave this history out"
-    if problem is not None:
-        raise InputError(f"history {history}: {problem}")
+    if not stable.any():
+        raise InputError(f"history {history}: no stable frame to compare; leave this history out")
     return tuple(list(compress(labels, stable)) for labels in (first, second))
 
 

@@ -44,7 +44,7 @@ def duration_strata(durations: ArrayLike, population: ArrayLike) -> tuple[Ints, 
     An item belongs to the first quartile whose upper boundary its duration does not exceed.
     """
     lengths, all_lengths = np.asarray(durations), np.asarray(population)
-    for name, array in (("durations", lengths), ("population", all_lengths)):
+    for array in (lengths, all_lengths):
         numbers = array.dtype.kind in "iuf" and array.ndim == 1 and len(array) > 0
         if not numbers or not ((array >= 1) & (array < np.inf)).all():
             raise InputError("strata need a single row of durations, each at least one frame")

@@ -28,7 +28,7 @@ def identity_correct(target: ArrayLike, others: ArrayLike) -> Floats:
             f"scores of other tracks have shape {rest.shape}; "
             f"give one row for each of {scores.shape}"
         )
-    for name, table in (("target", scores), ("others", rest)):
+    for table in (scores, rest):
         if np.isnan(table).any():
             raise InputError("a score of the target or of another track is not a number")
     if not rest.shape[1]:

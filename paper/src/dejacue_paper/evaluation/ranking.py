@@ -43,16 +43,14 @@ def rank_candidates(
     oracle_gap_closed_at_10        share of the gap between them that the first ten close
     """
     candidates, table = as_windows(windows, "candidates"), np.asarray(scores, dtype=np.float64)
-    problem, field = None, "scores"
     if table.ndim != 2 or table.shape[0] != len(references):
         problem = f"scores of shape {table.shape} need one row per description ({len(references)})"
-    elif table.shape[1] != len(candidates):
-        problem = f"scores of shape {table.shape} need one column per candidate ({len(candidates)})"
-    elif not table.shape[1] or np.isnan(table).any():
-        problem = "there are no candidates to rank, or a score is not a number"
-        field = "scores" if table.shape[1] else "windows"
-    if problem is not None:
         raise InputError(problem)
+    if table.shape[1] != len(candidates):
+        problem = f"scores of shape {table.shape} need one column per candidate ({len(candidates)})"
+        raise InputError(problem)
+    if not table.shape[1] or np.isnan(table).any():
+        raise InputError("there are no candidates to rank, or a score is not a number")
     measures: dict[str, list[float]] = {name: [] for name in RANKING}
     known: dict[bytes, Floats] = {}
     for row, rows in zip(table, references, strict=True):

@@ -118,14 +118,14 @@ def _no_words(encoder: Encoder) -> InputError:
     return InputError(f"{problem}; show the states by examples, or by other findings")
 
 
-def unit(rows: NDArray[np.floating], field: str) -> Rows:
+def unit(rows: NDArray[np.floating], what: str) -> Rows:
     """Return the rows at unit length; refuse one that is zero or not finite."""
     wide = np.asarray(rows, dtype=np.float64)
     norms = np.linalg.norm(wide, axis=-1)
     bad = np.flatnonzero(~(np.isfinite(norms) & (norms > 0)))
     if bad.size:
         actual = "NaN or infinity" if norms[bad[0]] else "zero"
-        problem = f"{field} {bad[0]}: the encoder gave {actual}"
+        problem = f"{what} {bad[0]}: the encoder gave {actual}"
         raise InputError(f"{problem}; try another precision (fp32) or another image")
     return np.asarray(wide / norms[:, None], np.float32)
 

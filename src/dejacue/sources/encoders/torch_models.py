@@ -33,13 +33,14 @@ from dejacue.sources.encoders.base import (
     spelled,
     unit,
 )
+from dejacue.sources.encoders.named import ModelFiles, find_model
 from dejacue.sources.encoders.preprocess import (
     Preprocessing,
     of_open_clip,
     of_timm,
     of_transformers,
 )
-from dejacue.sources.encoders.weights import ModelFiles, find_model, first_sentence
+from dejacue.sources.encoders.weights import first_sentence
 
 REMEDY = extra("torch")
 OPEN_CLIP_REMEDY = extra("openclip")
@@ -99,8 +100,8 @@ def load_model(name: str, load: Callable[[], Any]) -> Any:
         raise MissingData(f"{problem}; {remedy}") from None
 
 
-def _bad_model(name: str, problem: str, remedy: str | None = None) -> InputError:
-    return InputError(f"{name}{problem}", field="encoder", value=name, remedy=remedy)
+def _bad_model(name: str, problem: str) -> InputError:
+    return InputError(f"{name}{problem}")
 
 
 class Tower:

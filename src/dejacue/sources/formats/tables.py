@@ -12,7 +12,6 @@ import io
 import operator
 import os
 import struct
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from itertools import count
@@ -77,8 +76,7 @@ def _csv_rows(
             problem, listed = f"no column {', '.join(missing)}", ", ".join(needed)
             remedy = f"the first line must name the columns {listed}, separated by commas"
             raise InputError(f"{problem}; {remedy}")
-        column, times = Counter(columns).most_common(1)[0]
-        if times > 1:
+        if len(set(columns)) < len(columns):
             raise InputError("two columns have the same name")
         if allowed is not None:
             with in_file(path, 1):

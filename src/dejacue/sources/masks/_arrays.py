@@ -115,12 +115,9 @@ def open_stack(path: Path, kind: str | None, threshold: float | None = None) -> 
         return "binary" if rows.binary else "stack", rows
 
 
-class _in_row(in_file):
+def _in_row(path: Path, row: int) -> named:
     """Prepend the name of a file and a row of it to an error raised inside."""
-
-    def __init__(self, path: Path, row: int) -> None:
-        super().__init__(path)
-        self.name = f"{path}, row {row}"
+    return named(f"{path}, row {row}")
 
 
 def _read_labels(masks: _StoredArray, row: int) -> NDArray[Any]:
@@ -203,10 +200,9 @@ def _masks(arrays: Mapping[str, _StoredArray], threshold: float | None = None) -
         remedy = 'name the array of shape (N, H, W) or (N, K, H, W) "masks"'
         raise InputError(f"holds {listed}; {remedy}")
     masks = arrays["masks" if "masks" in arrays else large[0]]
-    refusal = partial(InputError, field="masks", value=masks.shape)
     with_shape = f"the masks have shape {masks.shape}"
     if len(masks.shape) not in (3, 4) or 0 in masks.shape:
-        raise refusal(with_shape, remedy="give a non-empty (N, H, W) or (N, K, H, W)")
+        raise InputError(f"{with_shape}; give a non-empty (N, H, W) or (N, K, H, W)")
     kind = masks.dtype.kind
     if kind in "iu" and len(masks.shape) == 4 and masks.shape[1] == 1:
         masks.shape = (masks.shape[0], *masks.shape[2:])  # (N, 1, H, W), as SAM 2 gives one object
@@ -218,9 +214,9 @@ def _masks(arrays: Mapping[str, _StoredArray], threshold: float | None = None) -
     check_size(masks.shape[-1], masks.shape[-2])
     if math.prod(masks.shape[1:]) * masks.dtype.itemsize > _MAX_ROW_BYTES:
         remedy = "leave out objects, or make the masks smaller"
-        raise refusal(f"{with_shape}, more than 1 GB per frame", remedy=remedy)
+        raise InputError(f"{with_shape}, more than 1 GB per frame; {remedy}")
     if math.prod(masks.shape[:-2]) > _MAX_MASKS:
-        raise refusal(f"{with_shape}, more than {_MAX_MASKS} masks", remedy="split them")
+        raise InputError(f"{with_shape}, more than {_MAX_MASKS} masks; split them")
     return masks
 
 

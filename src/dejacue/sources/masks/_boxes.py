@@ -168,9 +168,8 @@ def _from_cells(path: Path, rows: Iterator[tuple[named, dict[str, str], int]]) -
             number = _whole(row, "frame")
             frame = number - first
             if not 0 <= frame <= MAX_FRAME:
-                hint = "without a header line, frames count from 1, as in MOT" if first else None
-                problem = f"frame {number} is not a frame number"
-                raise InputError(problem, field="frame", value=number, remedy=hint)
+                hint = "; without a header line, frames count from 1, as in MOT" if first else ""
+                raise InputError(f"frame {number} is not a frame number{hint}")
             box = _box(row)
             confidence = row.get("conf", "")
             if confidence.lower() in NO_VALUE or _number(confidence, "conf") != 0:
@@ -224,11 +223,12 @@ def _columns(cells: list[str]) -> list[str]:
     required = ("frame", *(CORNERS if corners else SIDES))
     missing = [column for column in required if column not in columns]
     if missing or len(set(columns)) < len(columns):
+        problem = "two columns have the same name"
+        if missing:
+            problem = f"no column {', '.join(missing)}"
         raise InputError(
-            f"no column {', '.join(missing)}" if missing else "two columns have the same name",
-            field=missing[0] if missing else None,
-            remedy="the columns are frame, x, y, w, h (or x1, y1, x2, y2) and, for several "
-            "objects, id",
+            f"{problem}; the columns are frame, x, y, w, h (or x1, y1, x2, y2) and, for several "
+            "objects, id"
         )
     return columns
 

@@ -285,9 +285,6 @@ def _whole(row: Mapping[str, Any], key: str) -> int:
     return value
 
 
-def _refusal(
-    row: Mapping[str, Any], key: str, problem: str, remedy: str | None = None
-) -> InputError:
+def _refusal(row: Mapping[str, Any], key: str, problem: str) -> InputError:
     """Return the error for the value of a key."""
-    value = row.get(key)
-    return InputError(f"{key} {value!r:.40} {problem}", field=key, value=value, remedy=remedy)
+    return InputError(f"{key} {row.get(key)!r:.40} {problem}")

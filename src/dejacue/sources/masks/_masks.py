@@ -70,9 +70,9 @@ class Matching:
         if match == "stem" and not names:
             raise self._refusal(f"these masks have no names; {CHOOSE}")
 
-    def _refusal(self, problem: str, remedy: str) -> InputError:
+    def _refusal(self, problem: str) -> InputError:
         """Return the error of masks for which another match may be chosen."""
-        return InputError(f"{self.path}: {problem}; {remedy}")
+        return InputError(f"{self.path}: {problem}")
 
     def row(self, frame: Frame) -> int | None:
         """Return the row of this frame, or None if it has no mask."""
@@ -174,11 +174,11 @@ class Matching:
         surplus = self.frames is not None and len(self.keys) > self.frames
         if surplus and frame.name is None and not self.counted_from_one:
             return source
+        remedy = CHOOSE_ANY if min(self.sources) == 1 and at != frame.source else CHOOSE
         raise self._refusal(
             f"the numbers of the masks are ambiguous: as frames of the source, where sampled frame "
             f"{at} (source frame {frame.source}) has {self.label(source)}, or as positions in the "
-            f"sampled sequence, where it has {self.label(index)}",
-            CHOOSE_ANY if min(self.sources) == 1 and at != frame.source else CHOOSE,
+            f"sampled sequence, where it has {self.label(index)}; {remedy}"
         )
 
     def other_frames(self, seen: Sequence[str]) -> InputError:
@@ -189,11 +189,6 @@ class Matching:
             f"{_examples(seen)}; give the masks of this video, or choose another setting than "
             f"match={self.match}"
         )
-
-
-def bad_name(path: Path, name: str, problem: str, remedy: str) -> InputError:
-    """Return the error for the name of a mask, in a folder or file."""
-    return InputError(f"{path}: {problem}; {remedy}")
 
 
 def _form(name: str) -> str:

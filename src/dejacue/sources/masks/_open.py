@@ -18,7 +18,7 @@ from dejacue.sources.images import folders_in, natural
 from dejacue.sources.masks._arrays import IN_MEMORY, SAVE, from_mapping, open_stack, stack_kind
 from dejacue.sources.masks._boxes import YOLO_LINE, is_yolo, open_boxes, open_yolo
 from dejacue.sources.masks._coco import open_coco
-from dejacue.sources.masks._masks import Masks, bad_name
+from dejacue.sources.masks._masks import Masks
 from dejacue.sources.masks._region import is_region, open_region
 from dejacue.sources.masks.labels import LOSSY, PICTURES, VOID, folder_labels, read_picture
 from dejacue.sources.masks.reader import Keys, ListedRows, Mask, Rows

@@ -147,12 +147,10 @@ class ListedRows(Rows):
         for id in self._outside.keys() & ids:
             share, count, size = self._outside[id]
             if share > MAX_OUTSIDE:
-                where = f"{share:.0%} outside the picture of {size} pixels"
+                file = self.files[0] if len(self.files) == 1 else self.files[0].parent
                 raise InputError(
-                    f"the boxes of object {id} lie {where}",
-                    file=self.files[0] if len(self.files) == 1 else self.files[0].parent,
-                    field="boxes",
-                    remedy="give boxes in pixels of this video at its full size",
+                    f"{file}: the boxes of object {id} lie {share:.0%} outside the picture of "
+                    f"{size} pixels; give boxes in pixels of this video at its full size"
                 )
             del self._outside[id]
             self.notes.append(

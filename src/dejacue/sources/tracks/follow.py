@@ -98,11 +98,11 @@ def first_prompts(
     return prompts
 
 
-def _check_numbers(values: Sequence[float], field: str, form: str) -> None:
+def _check_numbers(values: Sequence[float], what: str, form: str) -> None:
     """Refuse what is not as many numbers as ``form`` has."""
     if not are_numbers([values], form.count(",") + 1):
         where = "in pixels from the upper left corner"
-        raise InputError(f"{field}: give {form} {where}, not {values!r:.60}")
+        raise InputError(f"{what}: give {form} {where}, not {values!r:.60}")
 
 
 Prompts = TypedPrompts | Sequence[RawPrompt] | Sequence[Prompt]
@@ -212,16 +212,16 @@ def _check_same(
 ) -> None:
     """Refuse to add pieces that would be followed in another way than the others were."""
     ways = {True: "both directions", False: "one direction"}
-    pairs = {
-        "tracker": (f"tracker {before.tracker}", f"tracker {tracker.name}"),
-        "presence": (f"presence {before.presence:g}", f"presence {options.presence:g}"),
-        "backward": (ways[before.backward], ways[options.backward]),
-    }
+    pairs = [
+        (f"tracker {before.tracker}", f"tracker {tracker.name}"),
+        (f"presence {before.presence:g}", f"presence {options.presence:g}"),
+        (ways[before.backward], ways[options.backward]),
+    ]
     if before.video_key != video.key:
         sampled = _frames(before.frames, len(before.frames))
         now = _frames((frame.source for frame in video), video.length)
-        pairs["video"] = (f"{before.video}, {sampled}", f"{video.path}, {now}")
-    for name, (was, now) in pairs.items():
+        pairs.append((f"{before.video}, {sampled}", f"{video.path}, {now}"))
+    for was, now in pairs:
         if was != now:
             remedy = "give the same options to add to it, or all prompts to start over"
             raise InputError(f"{output}: was made with {was}, but now it is {now}; {remedy}")

@@ -25,7 +25,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from dejacue.errors import DejaCueError, InputError, brief, extra, in_file, named
+from dejacue.errors import InputError, brief, extra, in_file, named
 from dejacue.records.arrays import as_array
 from dejacue.sources.masks._masks import is_id
 from dejacue.sources.masks.labels import LOSSY, MAX_LABELS, VOID, read_picture
@@ -101,7 +101,7 @@ def parse_prompts(
     not_point = partial(_point, inside=False)
     prompts = [_parse("box", text, at, _box) for text in typed.boxes]
     prompts += [_parse("point", text, at, _point) for text in typed.points]
-    prompts += [_parse("not_point", text, at, not_point) for text in typed.not_points]
+    prompts += [_parse("not point", text, at, not_point) for text in typed.not_points]
     prompts += [_parse("mask", text, at, _mask) for text in typed.masks]
     lineages: dict[int, tuple[int, ...]] = {
         object: (object,) for object in sorted({prompt.object for prompt in prompts})
@@ -112,7 +112,7 @@ def parse_prompts(
     ids = [id for pieces in lineages.values() for id in pieces]
     for number, text in enumerate(typed.adds, start=max(ids, default=0) + 1):
         prompt = _parse("add", text, at, _any)
-        with _in_argument("add", text):
+        with named(f"add {text}"):
             if not lineages:
                 raise InputError("there is no object yet; show it with a box, a point or a mask")
             names_object = (match := _TEXT.fullmatch(text)) is not None and match[1] is not None
@@ -129,25 +129,13 @@ def parse_prompts(
     return prompts, lineages
 
 
-class _in_argument(named):
-    """Prepend an argument and its text to an error raised inside."""
-
-    def __init__(self, argument: str, text: str) -> None:
-        super().__init__(f"{argument.replace('_', ' ')} {text}")
-        self.argument, self.text = argument, text
-
-    def complete(self, error: DejaCueError) -> None:
-        super().complete(error)
-        error.field, error.value = self.argument, self.text
-
-
 def _parse(
     argument: str, text: str, at: int | None, parse: Callable[[str], RawPrompt]
 ) -> RawPrompt:
     """Return the prompt that an argument gives; ``parse`` reads it without object and frame."""
     match = _TEXT.fullmatch(text)
     assert match is not None  # anything matches
-    with _in_argument(argument, text):
+    with named(f"{argument} {text}"):
         number = int(match[1] or 1)
         if not 1 <= number <= MAX_OBJECT:
             raise InputError(f"objects have the numbers 1 to {MAX_OBJECT}")
@@ -341,8 +329,8 @@ def _find_frames(
     raise _bad_frame(past, f"is past the end; the last frame is {before}")
 
 
-def _bad_frame(frame: int, problem: str, remedy: str) -> InputError:
-    return InputError(f"frame {frame} {problem}; {remedy}")
+def _bad_frame(frame: int, problem: str) -> InputError:
+    return InputError(f"frame {frame} {problem}")
 
 
 def _read_mask(path: Path, number: int | None, size: tuple[int, int]) -> Mask:
@@ -490,14 +478,12 @@ def _check_mask(mask: Mask, box: Box | None, points: Iterable[tuple[float, float
             raise _bad_point(x, y, f"lies {where} the mask; keep one")
 
 
-def _bad_box(box: Box, problem: str, remedy: str | None = None) -> InputError:
-    return InputError(f"the box {_written(box)} {problem}", field="box", value=box, remedy=remedy)
+def _bad_box(box: Box, problem: str) -> InputError:
+    return InputError(f"the box {_written(box)} {problem}")
 
 
-def _bad_point(x: float, y: float, problem: str, remedy: str | None = None) -> InputError:
-    return InputError(
-        f"the point {x:g},{y:g} {problem}", field="points", value=(x, y), remedy=remedy
-    )
+def _bad_point(x: float, y: float, problem: str) -> InputError:
+    return InputError(f"the point {x:g},{y:g} {problem}")
 
 
 def _written(box: Box) -> str:

@@ -59,8 +59,9 @@ def clip_rows(
     and id → why not, of the others."""
     folder = None if masks is None else Path(masks)
     if folder is not None and not folder.is_dir():
-        remedy = "give the folder that contains ID.csv …"
-        raise InputError("no such folder of masks", file=folder, remedy=remedy)
+        raise InputError(
+            f"{folder}: no such folder of masks; give the folder that contains ID.csv …"
+        )
     left_out: dict[str, str] = {}
     rows = []
     for clip in dataset.clips:
