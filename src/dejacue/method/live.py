@@ -196,7 +196,7 @@ class LiveReading:
 
     def _row(self, features: ArrayLike, frame: int) -> tuple[NDArray[Any], NDArray[Any]]:
         """Return a row as a history keeps it, and its cosines with the states (S, 1)."""
-        what, field = f"frame {frame}: features", "features"
+        what = f"frame {frame}: features"
         array, expected = as_array(features, what), self._directions.shape[1]
         if array.dtype.kind not in "fiu":
             raise InputError(f"{what} must be a single row of numbers, not {array.dtype}")

@@ -27,7 +27,10 @@ from dejacue.errors import MissingData, MissingExtra
 from dejacue.sources.crops import fit
 from dejacue.sources.encoders import SIZES, encoder_name
 
-pytestmark = pytest.mark.filterwarnings("ignore")  # what transformers deprecates is not ours
+pytestmark = [
+    pytest.mark.usefixtures("own_cache"),
+    pytest.mark.filterwarnings("ignore"),
+]  # what transformers deprecates is not ours
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
 
@@ -40,11 +43,6 @@ def saved(tmp_path_factory) -> dict[str, Path]:
         "siglip": save_siglip(root / "small-siglip"),
         "metaclip": save_metaclip(root / "small-metaclip"),
     }
-
-
-@pytest.fixture(autouse=True)
-def own_cache(tmp_path, monkeypatch) -> None:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
 
 
 # hf:NAME
