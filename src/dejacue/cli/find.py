@@ -191,7 +191,7 @@ def find(
     """
     from dejacue.cli.readouts import readout_from
     from dejacue.method.plan import ReadOptions
-    from dejacue.pipeline import Search, TrackerOptions, where_is
+    from dejacue.pipeline import Search, TrackerOptions, object_source
     from dejacue.sources.tracks import default_tracker
 
     texts = dict(o.pairs(settings, "--set", "KEY=VALUE, as in --set smoothing=0.8s"))
@@ -211,7 +211,7 @@ def find(
         values,
         device,
         objects,
-        where=where_is(
+        where=object_source(
             masks=masks,
             kind=values.get("kind"),
             match=values.get("match", "auto"),
@@ -264,13 +264,13 @@ def _more_examples(
 def demo(output: Annotated[Path, o.output("Folder for the results.")] = Path("out/demo")) -> None:
     """Find the states of a cup in a short rendered video, and write a report."""
     from dejacue.demo import write_demo
-    from dejacue.pipeline import Job, Search, where_is
+    from dejacue.pipeline import Job, Search, object_source
 
     check_folder(output)
     scene = write_demo(output / "scene", overwrite=True)
     video, masks, words = scene / "scene.mp4", scene / "Annotations", scene / "vocabulary.yaml"
     truth = scene / "references.json"
-    job = Job(video=video, where=where_is(masks=masks), objects=[1], encoder="mini")
+    job = Job(video=video, where=object_source(masks=masks), objects=[1], encoder="mini")
     find_and_show(Search(video, words, job), Outputs(output=output, references=truth))
     say(
         f"again: dejacue find {video} --masks {masks} --object 1 --vocabulary {words} --encoder "
@@ -313,7 +313,7 @@ def find_and_show(search: Search, outputs: Outputs) -> None:
     findings: Sequence[Finding]
     if search.saved is not None:
         findings = search.findings()
-        if outputs.cut and findings[0].made.video is None:
+        if outputs.cut and findings[0].provenance.video is None:
             raise InputError(f"{source}: is a history; --cut needs the video")
     else:
         folder = folder or _default_folder(source, file_name(search.job.open().name))
@@ -433,7 +433,7 @@ def _with_marks(
         if outputs.strip and finding.meaningless is None:
             written(strip)
         asking = finding.meaningless is None and outputs.marks is None
-        if asking and asks():
+        if asking and is_interactive():
             while (marked := _asked(search, finding, strip)) is not None:
                 finding = marked
                 if not finding.borders():
@@ -449,7 +449,7 @@ def _with_marks(
     return answers
 
 
-def asks() -> bool:
+def is_interactive() -> bool:
     """Return whether there is somebody to ask."""
     return sys.stdin is not None and sys.stdin.isatty()
 
@@ -498,7 +498,7 @@ def _findings_of_video(search: Search, folder: Path, file: Path | None) -> Seque
     if search.job.locates and (tracked := read_notes(folder / "masks")):
         summarise_tracking(tracked, stderr=True)
         if isinstance(search.job.where, ByName) and (objects := read_search(folder / "masks")):
-            console(stderr=True).print(objects_table(objects, tracked.seen_lineages))
+            console(stderr=True).print(objects_table(objects, tracked.seen_groups))
     for finding in findings if file else ():
         say_written(history_path(folder, finding.history.id), "history")
     return findings

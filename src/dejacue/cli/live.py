@@ -72,7 +72,7 @@ def live(
 ) -> None:
     """Show which state the object is in while it is being filmed; Ctrl-C stops."""
     from dejacue.cli.find import NO_ANSWER, check_folder, write_folder
-    from dejacue.pipeline import Made
+    from dejacue.pipeline import Provenance
     from dejacue.sources.masks._region import FIXED
     from dejacue.sources.stream import is_stream, open_stream
 
@@ -125,13 +125,13 @@ def live(
         )
     with in_file(video.path):
         sampling = {"fps": fps, "rate": rate}
-        made = Made(
+        provenance = Provenance(
             None if stream else str(Path(source).absolute()),
             None if masks is None else str(masks.absolute()),
             None if box is None else tracker or FIXED,
             options={name: str(value) for name, value in sampling.items() if value},
         )
-        finding = reading.finish(made, [*video.problems, *problems])
+        finding = reading.finish(provenance, [*video.problems, *problems])
     if jsonl:
         print(as_json({"timeline": finding.timeline.to_dict()}), flush=True)
     else:
@@ -173,16 +173,16 @@ def masks_from_box(video: Video, box: str, tracker: str | None) -> Callable[[Fra
 def masks_from_files(
     video: Video, masks: Path, match: str, objects: str | None
 ) -> Callable[[Frame], Mask]:
-    from dejacue.pipeline import Job, where_is
+    from dejacue.pipeline import Job, object_source
 
-    where = where_is(masks=masks, match=match)
+    where = object_source(masks=masks, match=match)
     observed = Job(video=video, where=where, objects=objects).observe(video)
     if len(observed.objects) > 1:
         names = ", ".join(observed.objects)
         problem = f"holds {names}, but a live reading follows one object"
         raise InputError(f"{masks}: {problem}; choose it with --object 1, or its pieces with 1+2")
-    lineages = list(observed.objects.values())
-    return lambda frame: observed.masks.unions(frame, lineages)[0]
+    groups = list(observed.objects.values())
+    return lambda frame: observed.masks.unions(frame, groups)[0]
 
 
 def _push_all(

@@ -84,9 +84,9 @@ def track(
     notes(*(Note(text, "doubtful") for text in tracked.warnings))
     summarise_tracking(tracked.notes)
     say(f"masks: {output}")
-    lineages = tracked.notes.seen_lineages.values()
-    if sum(map(len, lineages)) > 1:
-        choices = (f"--object {'+'.join(map(str, pieces))}" for pieces in lineages)
+    groups = tracked.notes.seen_groups.values()
+    if sum(map(len, groups)) > 1:
+        choices = (f"--object {'+'.join(map(str, pieces))}" for pieces in groups)
         say(f"next, run dejacue find with {' or '.join(choices)}")
 
 
@@ -94,7 +94,7 @@ def summarise_tracking(tracked: TrackNotes, stderr: bool = False) -> None:
     """Say in how many frames each object is seen, and where the tracker may be wrong."""
     screen = console(stderr)
     count = len(tracked.frames)
-    for root, pieces in tracked.seen_lineages.items():
+    for root, pieces in tracked.seen_groups.items():
         for number in pieces:
             of = "" if number == root else f" (a piece of {root})"
             seen = tracked.objects[number].seen
@@ -134,12 +134,12 @@ def encode(
 ) -> None:
     """Turn a video and the masks of an object into a history of features."""
     from dejacue.pipeline import encode as encode_objects
-    from dejacue.pipeline import where_is
+    from dejacue.pipeline import object_source
     from dejacue.pipeline.ingest.writer import check_room, open_store
 
     values = o.settings(settings, ENCODE_SETTINGS)
     sampling = o.sampling(start, end, stride, fps, stream)
-    where = where_is(masks=masks, kind=values.get("kind"), match=values.get("match", "auto"))
+    where = object_source(masks=masks, kind=values.get("kind"), match=values.get("match", "auto"))
     job = o.job(context, video, sampling, values, device, objects, where=where, encoder=encoder)
     # what is wrong with the input is said before a model is loaded
     if output is None and store is None:

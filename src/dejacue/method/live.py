@@ -70,7 +70,7 @@ class LiveReading:
         plan = Plan.of(coordinates, readout, None, False, "auto")
         self.vocabulary, self._plan, self._rules = vocabulary, plan, _rules_of(plan)
         plan.check_examples(vocabulary)
-        if vocabulary.facts or vocabulary.changes:
+        if vocabulary.frame_examples or vocabulary.changes:
             raise InputError(
                 "frames given as examples or changes need a complete history; "
                 "a live reading takes pictures and frames of other histories"

@@ -16,8 +16,8 @@ from dejacue.pipeline._find import Search, find, find_each
 from dejacue.pipeline._readout import apply_readout
 from dejacue.pipeline.finding import Finding
 from dejacue.pipeline.job import EncoderOptions, Job, VideoOptions
-from dejacue.pipeline.where import Observed, Where, where_is
-from dejacue.sources.findings import Made
+from dejacue.pipeline.where import ObjectSource, Observed, object_source
+from dejacue.sources.findings import Provenance
 from dejacue.sources.tracks.follow import TrackerOptions, follow
 from dejacue.sources.tracks.prompts import TypedPrompts
 
@@ -26,17 +26,17 @@ __all__ = [
     "EncoderOptions",
     "Finding",
     "Job",
-    "Made",
+    "Provenance",
     "Observed",
     "Search",
     "TrackerOptions",
     "TypedPrompts",
     "VideoOptions",
-    "Where",
+    "ObjectSource",
     "apply_readout",
     "encode",
     "find",
     "find_each",
     "follow",
-    "where_is",
+    "object_source",
 ]

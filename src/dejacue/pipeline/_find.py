@@ -41,7 +41,7 @@ from dejacue.pipeline._readout import (
 )
 from dejacue.pipeline.finding import Finding, Like, check_teachers, read_teachers, teacher_notes
 from dejacue.pipeline.job import EncoderOptions, Job, VideoOptions, changed_options
-from dejacue.pipeline.where import AtPrompts, ByName, MaskSource, Objects, Observed, where_is
+from dejacue.pipeline.where import AtPrompts, ByName, MaskSource, Objects, Observed, object_source
 from dejacue.progress import Progress, default_progress
 from dejacue.records import History, Note, Vocabulary
 from dejacue.records.example import NONE
@@ -51,8 +51,8 @@ from dejacue.sources.encoders import Encoder, encoder_name
 from dejacue.sources.files import read_history
 from dejacue.sources.findings import (
     PIXELS,
-    Made,
     Pictures,
+    Provenance,
     holds_finding,
     pictures_path,
     read_document,
@@ -179,7 +179,7 @@ def _search(parameters: Mapping[str, Any]) -> Search:
     job = Job(
         video=p.video if isinstance(p.video, str | os.PathLike | Video) else "",
         sampling=VideoOptions(**sampling),
-        where=where_is(
+        where=object_source(
             masks=p.masks,
             kind=p.kind,
             match=p.match,
@@ -329,7 +329,7 @@ class Search:
             names = ", ".join(observed.objects)
             problem = f"holds {names}, but find returns one"
             raise InputError(f"{video.path}: {problem}; use find_each for all")
-        facts = [*vocabulary.facts, *vocabulary.changes] if words else []
+        facts = [*vocabulary.frame_examples, *vocabulary.changes] if words else []
         if any(example.unit != "frames" for example in facts):  # of the file: all are looked at
             job = replace(job, video=video, sampling=VideoOptions())
 
@@ -337,7 +337,7 @@ class Search:
             job,
             observed=observed,
             encoder=encoder,
-            pace=not facts,
+            limit_fps=not facts,
             output=self.folder,
             pictures=self.pictures,
             progress=progress,
@@ -371,7 +371,7 @@ class Search:
 def replaced_video(folder: StrPath, source: StrPath) -> Path | None:
     """Return the video of the finding in a folder ("": not known), if it is not this one."""
     with contextlib.suppress(InputError):  # none, or it cannot be read and is made again
-        video = Path(read_document(Path(folder)).made.video or "")
+        video = Path(read_document(Path(folder)).provenance.video or "")
         here = Path(os.path.abspath(source))
         if here not in (video, video.parent) and video != here.parent:  # a folder, or a glob
             return video
@@ -389,7 +389,7 @@ def check_same_video(folder: StrPath, source: Source) -> None:
 
 def _check_examples(vocabulary: Vocabulary, video: Video) -> None:
     """Refuse an example or a change behind the last frame before anything is encoded."""
-    facts = [(f"the example {{}} of {e.state or NONE}", e) for e in vocabulary.facts]
+    facts = [(f"the example {{}} of {e.state or NONE}", e) for e in vocabulary.frame_examples]
     changes = [("a change at {}", e) for e in vocabulary.changes]
     for unit in ("source", "seconds"):
         places = [place for place in (*facts, *changes) if place[1].unit == unit]
@@ -398,7 +398,7 @@ def _check_examples(vocabulary: Vocabulary, video: Video) -> None:
         text, example = max(places, key=lambda place: place[1].span or (0, 0))
         count = video.count_if_before((example.span or (0, 0))[0], unit)
         if count is not None:
-            problem = f"{text.format(example.name)} is behind the last of its {count} frames"
+            problem = f"{text.format(example.name)} is past the last frame ({count - 1})"
             raise InputError(f"{video.path}: {problem}")
 
 
@@ -419,7 +419,7 @@ def _counting(history: History) -> list[Note]:
     return [*images, *([SAMPLED] if history.sampled else [])]
 
 
-def _provenance(job: Job, observed: Observed, encoder: Encoder) -> Made:
+def _provenance(job: Job, observed: Observed, encoder: Encoder) -> Provenance:
     kinds: list[VideoOptions | EncoderOptions | TrackerOptions]
     kinds = [job.sampling, job.encoder_options]
     kinds += [job.where.options] if isinstance(job.where, AtPrompts | ByName) else []
@@ -427,7 +427,7 @@ def _provenance(job: Job, observed: Observed, encoder: Encoder) -> Made:
     on_disk = not observed.temporary and not observed.masks.in_memory
     masks = os.path.abspath(observed.masks.path) if on_disk else None
     path, prompts = os.path.abspath(observed.video.path), job.encoder_options.templates
-    return Made(path, masks, observed.tracker, encoder.identity, prompts, options)
+    return Provenance(path, masks, observed.tracker, encoder.identity, prompts, options)
 
 
 def saved_finding(source: Source) -> Finding | None:
@@ -468,5 +468,5 @@ def _only_history(history: History, pictures: Pictures | None) -> Finding:
         nothing,
         *(pictures or Pictures({}, {})),
         warnings=(*history_warnings(history), *_counting(history)),
-        made=Made(encoder=history.encoder),
+        provenance=Provenance(encoder=history.encoder),
     )

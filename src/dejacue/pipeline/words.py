@@ -55,12 +55,12 @@ def check_words(
                  only an encoder says which words it knows
     """
     finding = None if history is None else _finding(history)
-    templates = finding.made.prompts if finding is not None else None
+    templates = finding.provenance.prompts if finding is not None else None
     words = LoadedVocabulary.load(
         vocabulary, encoder_options or EncoderOptions(templates=templates)
     )
     notes: list[str] = []
-    if not words.vocabulary.spoken:
+    if not words.vocabulary.has_text:
         silent = [state for state, texts in words.vocabulary.states.items() if not texts]
         problem = "words are only used if there are two states or more, all with words"
         remedy = f"describe {_quoted(silent) if silent else 'another state'}"

@@ -14,7 +14,7 @@ from pydantic import Field, TypeAdapter
 
 from dejacue.errors import InputError
 from dejacue.method.plan import ReadOptions
-from dejacue.pipeline import Job, Search, VideoOptions, follow, where_is
+from dejacue.pipeline import Job, Search, VideoOptions, follow, object_source
 from dejacue.pipeline.by_name import SEARCH_FILE, SearchByName, describe
 from dejacue.progress import Progress
 from dejacue.records import Note, Vocabulary
@@ -145,7 +145,7 @@ class FindBody(SamplingModel, WordsModel, ReadingSettings):
             encoder = studio.encoder(self.encoder)
             if not encoder.has_text and not self.examples:
                 raise no_words(encoder.name)
-            where = where_is(
+            where = object_source(
                 masks=masks,
                 prompts=prompts,
                 fixed=self.fixed,
@@ -169,7 +169,7 @@ class FindBody(SamplingModel, WordsModel, ReadingSettings):
             return {
                 "finding": self.folder,
                 "revision": studio.revision(folder),
-                "tracker": finding.made.tracker,
+                "tracker": finding.provenance.tracker,
                 "doubts": doubts,
                 "warnings": [note.to_dict() for note in finding.warnings],
             }

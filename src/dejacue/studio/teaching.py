@@ -16,13 +16,13 @@ from fastapi import APIRouter, Query
 from dejacue.errors import Cancelled, DejaCueError, InputError, one_line
 from dejacue.method.plan import ReadOptions
 from dejacue.method.teaching import taught
-from dejacue.pipeline import Finding, Job, Search, Where, where_is
+from dejacue.pipeline import Finding, Job, ObjectSource, Search, object_source
 from dejacue.pipeline._readout import MoreExamples
 from dejacue.pipeline.by_name import read_search
 from dejacue.progress import Progress, silent
 from dejacue.records import Vocabulary
 from dejacue.sources.files import file_name, read_vocabulary
-from dejacue.sources.findings import Made, read_document
+from dejacue.sources.findings import Provenance, read_document
 from dejacue.sources.masks import sees_whole_picture
 from dejacue.store import Store
 from dejacue.studio.errors import NEW
@@ -62,7 +62,7 @@ class Teachers:
 class KnownObject(NamedTuple):
     """Says where the object is in a video, which masks are its pieces, and how that is known."""
 
-    where: Where
+    where: ObjectSource
     objects: list[int] | None
     text: str
 
@@ -96,7 +96,7 @@ def apply_to_videos(
 ) -> Work:
     """Return the work of a job that makes a finding of each video; those of the teachers are left
     out."""
-    first, known = teachers.findings[0], {studio.video_of(t.made) for t in teachers.findings}
+    first, known = teachers.findings[0], {studio.video_of(t.provenance) for t in teachers.findings}
     listed = studio.workspace.contents().videos if videos is None else dict.fromkeys(videos)
     chosen = [id for id in listed if id not in known]
     if not chosen:
@@ -140,11 +140,11 @@ def apply_to_store(studio: Studio, teachers: Teachers, folder: str, store: str, 
     def target(opened: Store, id: str) -> Target:
         def find(progress: Progress) -> tuple[Finding, str]:
             finding, source = teachers.search(opened[id]), opened.labels(id)["source"]
-            video = studio.video_of(Made(video=source))
-            made = finding.made
+            video = studio.video_of(Provenance(video=source))
+            provenance = finding.provenance
             if video is not None:
-                made = replace(made, video=str(studio.workspace.root / video))
-            return replace(finding, made=made), f"a history of {store}"
+                provenance = replace(provenance, video=str(studio.workspace.root / video))
+            return replace(finding, provenance=provenance), f"a history of {store}"
 
         return Target(id, f"{folder}/{file_name(id)}", find)
 
@@ -188,11 +188,11 @@ def _find_and_write(studio: Studio, target: Target, progress: Progress) -> str |
     before = studio.revision(folder)
     if before != NEW:
         known = studio.finding(target.finding)
-        if known.named or APPLIED not in known.made.options:
+        if known.named or APPLIED not in known.provenance.options:
             return None
     finding, text = target.find(progress)
-    options = {**finding.made.options, APPLIED: "true"}
-    finding = replace(finding, made=replace(finding.made, options=options))
+    options = {**finding.provenance.options, APPLIED: "true"}
+    finding = replace(finding, provenance=replace(finding.provenance, options=options))
     with studio.saving:
         if studio.revision(folder) != before:
             return None  # a person has saved it since
@@ -217,20 +217,22 @@ def _known_object(studio: Studio, teacher: Finding, id: str, finding: str) -> Kn
     finding   the id of the one that is made, which knows best where it was before
     """
     if sees_whole_picture(teacher.history):
-        return KnownObject(where_is(whole=True), None, "the whole picture")
+        return KnownObject(object_source(whole=True), None, "the whole picture")
     for known_id in _findings_of(studio, teacher, id, finding):
         known = studio.finding(known_id)
         masks = studio.masks_path(known)
         if masks is not None and not sees_whole_picture(known.history):
             text = "as before" if known_id == finding else f"the object of {known_id}"
-            return KnownObject(where_is(masks=masks), objects_of(known), text)
+            return KnownObject(object_source(masks=masks), objects_of(known), text)
     path, of_teacher = studio.workspace.video(id), studio.masks_path(teacher)
     if of_teacher is not None and (masks := _masks_beside(studio, teacher, of_teacher, path)):
         text = f"masks in {studio.workspace.id_of(masks)}"
-        return KnownObject(where_is(masks=masks), objects_of(teacher), text)
+        return KnownObject(object_source(masks=masks), objects_of(teacher), text)
     search = None if of_teacher is None else read_search(of_teacher)
     if search is not None and search.names:
-        by_name = where_is(names=search.names, detector=studio.detector(), tracker=studio.tracker())
+        by_name = object_source(
+            names=search.names, detector=studio.detector(), tracker=studio.tracker()
+        )
         return KnownObject(by_name, None, f"found by name: {', '.join(search.names)}")
     raise InputError(
         f"{path}: nobody has said where the object is in it; "
@@ -243,7 +245,7 @@ def _findings_of(studio: Studio, teacher: Finding, video: str, first: str) -> li
     ids = [
         id
         for id in studio.workspace.contents().findings
-        if studio.video_of(studio.made(id)) == video
+        if studio.video_of(studio.provenance(id)) == video
     ]
     name = teacher.vocabulary.object
 
@@ -256,7 +258,7 @@ def _findings_of(studio: Studio, teacher: Finding, video: str, first: str) -> li
 def _masks_beside(studio: Studio, teacher: Finding, masks: Path, path: Path) -> Path | None:
     """Return the masks that lie beside a video as those of the teacher lie beside its video: in a
     place that has the name of the video, or in its folder if that has no other video."""
-    video = studio.video_of(teacher.made)
+    video = studio.video_of(teacher.provenance)
     if video is None:
         return None
     before = studio.workspace.root / video
@@ -301,7 +303,7 @@ def _read_confirmed(folder: Path) -> list[str]:
     named is read as a whole."""
     try:
         words = read_document(folder).files.get("vocabulary", "")
-        if not read_vocabulary(folder / words).facts:
+        if not read_vocabulary(folder / words).frame_examples:
             return []
         return list(Finding.read(folder).confirmed)
     except (InputError, OSError):

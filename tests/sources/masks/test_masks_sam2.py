@@ -11,7 +11,7 @@ from helpers.errors import refused
 from helpers.masks import SHAPE, box, frame, union
 
 from dejacue import InputError, Live, build_history, find, find_each, load_encoder
-from dejacue.pipeline import Job, where_is
+from dejacue.pipeline import Job, object_source
 from dejacue.pipeline.ingest import ingest
 from dejacue.sources.masks import open_masks, write_masks
 from dejacue.sources.masks._arrays import SAVE
@@ -329,14 +329,16 @@ def test_a_dictionary_finds_what_its_files_find(scene, tmp_path) -> None:
         video, words, masks=segments, objects=1, encoder=encoder, folder=tmp_path / "out"
     )
     assert np.array_equal(from_files.history.features, finding.history.features)
-    assert finding.made.masks is None
-    assert finding.read(tmp_path / "out").made.masks is None
+    assert finding.provenance.masks is None
+    assert finding.read(tmp_path / "out").provenance.masks is None
     history = build_history(video, segments, encoder, objects=1)
     assert np.array_equal(history.features, finding.history.features)
     with pytest.raises(InputError, match="build_history"):
         build_history(video, segments, encoder, objects="1,2")
     soft = logits(segments)
-    observed = Job(video=video, where=where_is(masks=soft, kind="logits"), objects="1,2").observe()
+    observed = Job(
+        video=video, where=object_source(masks=soft, kind="logits"), objects="1,2"
+    ).observe()
     assert list(observed.objects) == ["scene-1", "scene-2"]
     with refused("video_segments", "scene-1, scene-2"):
         find(video, words, masks=segments, encoder=encoder)

@@ -20,7 +20,7 @@ from typing import Any
 
 from dejacue.errors import DejaCueError, InputError, SeveralProblems, StrPath, in_file, shortened
 from dejacue.pipeline.job import ALL_FRAMES, Job, VideoOptions
-from dejacue.pipeline.where import ByName, InMasks, InRegion, Where
+from dejacue.pipeline.where import ByName, InMasks, InRegion, ObjectSource
 from dejacue.records.history import COLUMNS, FRAME_STEP, LOOKED_AT, MEANINGLESS, PROBLEMS
 from dejacue.sources import remote
 from dejacue.sources.detectors.base import check_names
@@ -73,7 +73,7 @@ class Item(Job):
 
     id: str
     video: str
-    where: Where
+    where: ObjectSource
     object: str | None = None
     source: str | None = None
     extra: Mapping[str, str] = field(default_factory=dict)
@@ -286,7 +286,7 @@ def _item(row: Mapping[str, Any], folder: str) -> tuple[Item | None, list[str]]:
     return item, []
 
 
-def _where(cells: Mapping[str, str | None], folder: str, name: str | None) -> Where:
+def _where(cells: Mapping[str, str | None], folder: str, name: str | None) -> ObjectSource:
     """Return what a row says of where the object is; else it is found by its name."""
     whole = cells["whole"]
     if whole is not None and whole.lower() not in SWITCH:
