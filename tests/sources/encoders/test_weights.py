@@ -10,7 +10,6 @@ import re
 import shutil
 import signal as signals
 import subprocess
-import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -21,6 +20,7 @@ from urllib.error import URLError
 
 import numpy as np
 import pytest
+from helpers import COMMAND
 from helpers.errors import refused
 from helpers.published_model import add_smaller
 
@@ -129,9 +129,6 @@ def nothing(tmp_path, monkeypatch) -> Path:
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
     monkeypatch.setattr(models, "may_be_accelerated", lambda: False)
     return tmp_path / "hub"
-
-
-COMMAND = [sys.executable, "-m", "dejacue"]
 
 
 def variables(**options: str) -> dict[str, str]:
