@@ -94,7 +94,7 @@ sanitize: ## the kernel's tests under AddressSanitizer and UndefinedBehaviorSani
 	  ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=print_stacktrace=1 DEJACUE_FUZZ=1000 \
 	  ../.venv-sanitize/bin/python -m pytest method/test_kernel.py \
 	  method/test_scan.py method/test_contrast.py method/test_joint.py sources/test_pixels.py \
-	  sources/test_png.py
+	  sources/masks/test_png.py
 
 fuzz: $(VENV)/.developer ## thousands of altered files of every kind, odd requests, batches for the kernel
 	DEJACUE_FUZZ=4000 $(BIN)/python $(PYTEST) tests/fuzz tests/method/test_kernel.py

@@ -13,6 +13,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+import numpy as np
 import pytest
 from hypothesis import HealthCheck, settings
 
@@ -162,6 +163,23 @@ def statements(monkeypatch) -> list[str]:
 
     monkeypatch.setattr(_index, "connect", traced)
     return seen
+
+
+@pytest.fixture
+def own_cache(tmp_path, monkeypatch) -> None:
+    """Keep what is cached apart from other tests."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+
+
+@pytest.fixture(scope="session")
+def uneven_video(tmp_path_factory) -> Path:
+    """Write ten frames that are shown for uneven times."""
+    from dejacue.sources.video import write_video
+
+    path = tmp_path_factory.mktemp("video") / "cup.mp4"
+    times = [0.0, 0.04, 0.1, 0.14, 0.3, 0.34, 0.5, 0.9, 0.94, 1.0]
+    pictures = (np.full((48, 64, 3), 20 * n, np.uint8) for n in range(10))
+    return write_video(path, pictures, 25, times_s=times)
 
 
 @pytest.fixture(scope="session")

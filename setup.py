@@ -41,9 +41,9 @@ setup(
         extension(
             "dejacue.method._kernel",
             ["module", "baseline", "avx2"],
-            ("kernel", "buffers", "body", "select", "scan", "states", "contrast", "segments"),
+            ("kernel", "buffers", "body", "select", "scan", "states", "contrast"),
         ),
-        extension("dejacue.sources._pixels", ["pixels"], ("png",)),
+        extension("dejacue.sources._pixels", ["pixels"]),
     ],
     options={"bdist_wheel": {"py_limited_api": "cp311"}},
 )

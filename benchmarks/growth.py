@@ -1,12 +1,12 @@
 """How time and memory grow with frames and states: ``python benchmarks/growth.py``.
 
 Makes a history of 64 dimensions, a random walk (``segments``: noise), and a vocabulary of random
-directions, one description per state. Each readout, ``segments`` and ``check_words`` work on them
-in a process of their own. Prints the seconds of the processor (not of the clock, so that other work
-on the machine counts little; the least of a few runs, since the first also waits for the system to
-hand out memory), the peak of memory above what the input takes, and by how much the seconds grow
-when the frames do tenfold. ``--write`` puts the table into docs/speed.md. A goal that is missed is
-named, and the exit code is 1.
+directions, one description per state. Each readout and ``segments`` work on them in a process of
+their own. Prints the seconds of the processor (not of the clock, so that other work on the machine
+counts little; the least of a few runs, since the first also waits for the system to hand out
+memory), the peak of memory above what the input takes, and by how much the seconds grow when the
+frames do tenfold. ``--write`` puts the table into docs/speed.md. A goal that is missed is named,
+and the exit code is 1.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from _common import Parser, markdown, put_table
 from rich.console import Console
 from rich.table import Table
 
-from dejacue import History, Vocabulary, check_words, locate
+from dejacue import History, Vocabulary, locate
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "speed.md"
-WORKS = ("timeline", "contrast", "published", "segments", "check_words")
+WORKS = ("timeline", "contrast", "published", "segments")
 DIMENSION = 64
 RUNS = 3
 MAX_SECONDS, MAX_MEGABYTES, MAX_GROWTH = 5, 1000, 12  # of a readout, for 100,000 frames
@@ -56,12 +56,10 @@ def measure(work: str, frames: int, states: int) -> tuple[float, float]:
 
     words, seconds, memory = make_vocabulary(states), [], 0.0
     for run in range(RUNS):
-        history = make_history(2 if work == "check_words" else frames, still=work == "segments")
+        history = make_history(frames, still=work == "segments")
         before, start = memory_mb("VmRSS"), time.process_time()
         if work == "segments":
             segments(history)
-        elif work == "check_words":
-            check_words(words)
         else:
             locate(history, words, readout=work)
         seconds.append(time.process_time() - start)
@@ -99,7 +97,7 @@ def main() -> int:
             missed += (
                 [work] if any(v > most for v, most in zip(values, limits, strict=True)) else []
             )
-    print(f"{options.states} states; check_words looks at no frames")
+    print(f"{options.states} states")
     Console(width=120).print(table)
     if options.write:
         put_table(PAGE, "benchmarks/growth.py", markdown(table))

@@ -10,9 +10,13 @@ import pytest
 from helpers.errors import refused
 
 import dejacue
-from dejacue.sources.catalogue import compare_with_release
 from dejacue.sources.encoders import FORMS, Encoder
-from dejacue.sources.encoders.sentences import FIGURES, compare, read_sentences
+from dejacue.sources.encoders.sentences import (
+    FIGURES,
+    compare,
+    compare_with_release,
+    read_sentences,
+)
 from dejacue_paper.data.sentences import figures, text_rows
 
 pytestmark = pytest.mark.release

@@ -293,7 +293,6 @@ static Status responses_of(const Batch *b, int64_t index) {
 }
 
 #include "states.h"
-#include "segments.h"
 
 /* ── entry points ──────────────────────────────────────────────────────────────────────────── */
 
@@ -449,4 +448,4 @@ EVERY(all_contrasts, ROWS_OF_STATES, history_contrast)
 EVERY(all_labels, TABLES_OF_STATES, history_labels)
 
 const Engine ENGINE = {ENGINE_NAME, all_cosines, all_centres, all_responses, all_windows,
-                       all_smoothed, all_contrasts, all_labels, partition};
+                       all_smoothed, all_contrasts, all_labels};

@@ -83,10 +83,6 @@ typedef struct {
     Status (*contrast)(const Batch *batch, Answers answers);
     /* features, cosines or responses → one labelling of all frames, and its levels */
     Status (*label)(const Batch *batch, Answers answers);
-    /* rows (frames, dimension) in stretches → for each frame where the last segment of the frames
-     * of its stretch up to it begins; −1 without memory */
-    int (*partition)(const double *rows, int64_t dimension, const int64_t *cuts, int64_t stretches,
-                     double penalty, int64_t *start);
 } Engine;
 
 extern const Engine engine_baseline;

@@ -329,39 +329,6 @@ static PyObject *run(PyObject *self, PyObject *args) {
     return Py_BuildValue("iLL", status.code, (long long)status.history, (long long)status.row);
 }
 
-/* partition(name, rows (N, k), cuts, penalty, out (N)): see segments.h. */
-static PyObject *partition(PyObject *self, PyObject *args) {
-    (void)self;
-    const char *name;
-    PyObject *rows, *cuts, *out;
-    double penalty;
-    if (!PyArg_ParseTuple(args, "sOOdO", &name, &rows, &cuts, &penalty, &out)) return NULL;
-    const Engine *engine = find_engine(name);
-    if (!engine) return NULL;
-    Py_buffer views[3];
-    Held held = {views, 0, 3};
-    int failed = -1;
-    const Py_buffer *table = hold(&held, rows, 2, 8, 0, "rows");
-    const int64_t frames = table ? table->shape[0] : 0;
-    int64_t count = 0;
-    const int64_t *bounds = table ? hold_flat(&held, cuts, 8, -1, 0, "cuts", &count) : NULL;
-    int64_t *start = bounds ? hold_flat(&held, out, 8, frames, 1, "out", NULL) : NULL;
-    int good = start && count >= 2 && bounds[0] == 0 && bounds[count - 1] == frames;
-    for (int64_t r = 1; good && r < count; r++) good = bounds[r - 1] < bounds[r];
-    if (start && !good) refuse("cuts", "must ascend from 0 to the number of frames");
-    if (good && (table->shape[1] < 1 || !(penalty > 0.0)))
-        good = 0, refuse("rows", "need a dimension and a penalty above 0");
-    if (good) {
-        Py_BEGIN_ALLOW_THREADS
-        failed = engine->partition(table->buf, table->shape[1], bounds, count - 1, penalty, start);
-        Py_END_ALLOW_THREADS
-    }
-    for (int64_t i = 0; i < held.used; i++) PyBuffer_Release(views + i);
-    if (!good) return NULL;
-    if (failed) return PyErr_NoMemory();
-    Py_RETURN_NONE;
-}
-
 static PyObject *variants(PyObject *self, PyObject *unused) {
     (void)self, (void)unused;
     if (avx2_here) return Py_BuildValue("(ss)", "avx2", "baseline");
@@ -370,7 +337,6 @@ static PyObject *variants(PyObject *self, PyObject *unused) {
 
 static PyMethodDef methods[] = {
     {"run", run, METH_VARARGS, "One operation on a ragged batch; see dejacue.method.kernel."},
-    {"partition", partition, METH_VARARGS, "Where the last segment of the first t frames begins."},
     {"variants", variants, METH_NOARGS, "The builds that this machine can run, fastest first."},
     {NULL, NULL, 0, NULL},
 };

@@ -38,7 +38,122 @@
 #define INLINE static inline
 #endif
 
-#include "png.h"
+typedef struct {
+    int y0, y1, x0, x1;
+} Box;
+
+/* Marks which bytes occur. Masks are flat: where the least and the greatest are neighbours, there
+ * are no others, and a word like the one before it tells nothing new. */
+FAST static void occurring(const uint8_t *data, int64_t length, uint8_t *seen) {
+    uint8_t least = 255, greatest = 0;
+    for (int64_t i = 0; i < length; i++) {
+        least = data[i] < least ? data[i] : least;
+        greatest = data[i] > greatest ? data[i] : greatest;
+    }
+    if (greatest - least < 2) {
+        seen[least] = seen[greatest] = 1;
+        return;
+    }
+    uint64_t last, word;
+    int64_t i = 0;
+    seen[data[0]] = 1;
+    memset(&last, data[0], sizeof last);
+    for (; i + 8 <= length; i += 8) {
+        memcpy(&word, data + i, 8);
+        if (word == last) continue;
+        last = word;
+        for (int k = 0; k < 8; k++) seen[data[i + k]] = 1;
+    }
+    for (; i < length; i++) seen[data[i]] = 1;
+}
+
+INLINE uint64_t word(const uint8_t *p) {
+    uint64_t eight;
+    memcpy(&eight, p, 8);
+    return eight;
+}
+
+INLINE int blank(const uint8_t *p) { /* 32 bytes */
+    return !((word(p) | word(p + 8)) | (word(p + 16) | word(p + 24)));
+}
+
+/* Widens [*low, *high) so that it holds every byte of row[0, n) that is not 0. */
+static void widen(const uint8_t *row, int n, int *low, int *high) {
+    const int end = *low < n ? *low : n;
+    int x = 0;
+    while (x + 32 <= end && blank(row + x)) x += 32;
+    while (x + 8 <= end && !word(row + x)) x += 8;
+    while (x < end && !row[x]) x++;
+    if (x < end) *low = x;
+    while (n - 32 >= *high && blank(row + n - 32)) n -= 32;
+    while (n - 8 >= *high && !word(row + n - 8)) n -= 8;
+    while (n > *high && !row[n - 1]) n--;
+    if (n > *high) *high = n;
+}
+
+static uint8_t paeth(int a, int b, int c) {
+    const int pa = abs(b - c), pb = abs(a - c), pc = abs(a + b - 2 * c);
+    return (uint8_t)(pa <= pb && pa <= pc ? a : pb <= pc ? b : c);
+}
+
+/* Undoes the filter of a row of a PNG, whose first byte says which, in the place of the row above. */
+static int unfilter(uint8_t *restrict line, const uint8_t *restrict row, int64_t n) {
+    const int kind = *row++;
+    uint8_t left = 0, corner = 0;
+    switch (kind) {
+    case 0: memcpy(line, row, (size_t)n); return 0;
+    case 1:
+        for (int64_t k = 0; k < n;) {
+            const int same = k + 8 <= n && !word(row + k); /* eight pixels as the one before */
+            if (same) memset(line + k, left, 8), k += 8;
+            else left = line[k] = (uint8_t)(row[k] + left), k++;
+        }
+        return 0;
+    case 2:
+        for (int64_t k = 0; k < n; k++) line[k] = (uint8_t)(row[k] + line[k]);
+        return 0;
+    case 3:
+        for (int64_t k = 0; k < n; k++) left = line[k] = (uint8_t)(row[k] + (left + line[k]) / 2);
+        return 0;
+    case 4:
+        for (int64_t k = 0; k < n; k++) {
+            const uint8_t above = line[k];
+            left = line[k] = (uint8_t)(row[k] + paeth(left, above, corner));
+            corner = above;
+        }
+        return 0;
+    default: return -1;
+    }
+}
+
+/* What is known of the numbers of a PNG: which occur, and the tight box of those above 0. */
+typedef struct {
+    uint8_t seen[256];
+    Box box;
+} Flat;
+
+/* (height, width) numbers of the inflated rows of a PNG with 1, 2, 4 or 8 bits a pixel. */
+static int unpack(uint8_t *out, const uint8_t *rows, int height, int width, int depth, Flat *flat) {
+    const int64_t step = ((int64_t)width * depth + 7) / 8;
+    uint8_t *line = calloc((size_t)step, 1);
+    int failed = !line;
+    for (int y = 0; y < height && !failed; y++, rows += step + 1, out += width) {
+        failed = unfilter(line, rows, step);
+        if (depth == 8) memcpy(out, line, (size_t)width);
+        else
+            for (int x = 0, bit = 0; x < width; x++, bit += depth)
+                out[x] = (uint8_t)(line[bit >> 3] >> (8 - depth - (bit & 7)) & ((1 << depth) - 1));
+        int low = width, high = 0; /* what lies outside is 0 */
+        widen(out, width, &low, &high);
+        if (high - low < width) flat->seen[0] = 1;
+        if (low >= high) continue;
+        const Box b = flat->box.y1 ? flat->box : (Box){y, 0, width, 0};
+        flat->box = (Box){b.y0, y + 1, low < b.x0 ? low : b.x0, high > b.x1 ? high : b.x1};
+        occurring(out + low, high - low, flat->seen);
+    }
+    free(line);
+    return failed;
+}
 
 typedef struct {
     int *first, *count; /* of the inputs that each output sees */
@@ -378,21 +493,22 @@ static PyObject *numbers(const uint8_t *seen) {
 
 static PyObject *labels(PyObject *self, PyObject *args) {
     (void)self;
-    Py_buffer stream, out;
+    Py_buffer rows, out;
     int height, width, depth, failed = 1;
     Flat flat = {{0}, {0, 0, 0, 0}};
-    if (!PyArg_ParseTuple(args, "y*w*iii", &stream, &out, &height, &width, &depth)) return NULL;
-    const int fits = height > 0 && width > 0 && out.len == (int64_t)height * width + 16 &&
-                     (depth == 1 || depth == 2 || depth == 4 || depth == 8);
+    if (!PyArg_ParseTuple(args, "y*w*iii", &rows, &out, &height, &width, &depth)) return NULL;
+    const int fits = height > 0 && width > 0 && out.len == (int64_t)height * width &&
+                     (depth == 1 || depth == 2 || depth == 4 || depth == 8) &&
+                     rows.len == (((int64_t)width * depth + 7) / 8 + 1) * height;
     Py_BEGIN_ALLOW_THREADS
-    if (fits) failed = png_labels(stream.buf, stream.len, out.buf, height, width, depth, &flat);
+    if (fits) failed = unpack(out.buf, rows.buf, height, width, depth, &flat);
     Py_END_ALLOW_THREADS
-    PyBuffer_Release(&stream);
+    PyBuffer_Release(&rows);
     PyBuffer_Release(&out);
     if (!fits) return PyErr_SetString(PyExc_ValueError, "the buffers do not fit the sizes"), NULL;
     if (failed) Py_RETURN_NONE;
-    const Box t = flat.box;
-    return Py_BuildValue("N(iiii)", numbers(flat.seen), t.y0, t.y1, t.x0, t.x1);
+    const Box b = flat.box;
+    return Py_BuildValue("N(iiii)", numbers(flat.seen), b.y0, b.y1, b.x0, b.x1);
 }
 
 static PyObject *values(PyObject *self, PyObject *args) {
@@ -410,7 +526,7 @@ static PyObject *values(PyObject *self, PyObject *args) {
 static PyMethodDef methods[] = {
     {"picture", picture, METH_VARARGS, "Frame and mask to picture; see dejacue.sources.crops."},
     {"box", box, METH_VARARGS, "Tight box of a mask of 0 and 1; see dejacue.sources.crops."},
-    {"labels", labels, METH_VARARGS, "Numbers of a PNG; see dejacue.sources.masks.labels."},
+    {"labels", labels, METH_VARARGS, "Rows of a PNG to numbers; see dejacue.sources.masks.png."},
     {"values", values, METH_VARARGS, "The bytes that occur, ascending."},
     {NULL, NULL, 0, NULL},
 };

@@ -2,35 +2,22 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
-import numpy as np
 import pytest
 
 from dejacue import Reference
 from dejacue.files import read_references, write_references
 from dejacue.sources.formats.registry import FORMATS
-from dejacue.sources.video import write_video
 
 CUP = Reference("cup", {"empty": [(0, 3), (9, 9)], "half full": [(4, 8)]})
 
 
-@pytest.fixture(scope="module")
-def video(tmp_path_factory) -> Path:
-    """Write ten frames that are shown for uneven times."""
-    path = tmp_path_factory.mktemp("video") / "cup.mp4"
-    times = [0.0, 0.04, 0.1, 0.14, 0.3, 0.34, 0.5, 0.9, 0.94, 1.0]
-    pictures = (np.full((48, 64, 3), 20 * n, np.uint8) for n in range(10))
-    return write_video(path, pictures, 25, times_s=times)
-
-
 @pytest.mark.parametrize("kind", ["eaf", "srt", "cvat"])
-def test_references_go_to_another_tool_and_come_back(kind, video, tmp_path, dejacue) -> None:
+def test_references_go_to_another_tool_and_come_back(kind, uneven_video, tmp_path, dejacue) -> None:
     ours, there = tmp_path / "cup.json", tmp_path / f"there{FORMATS[kind].suffix}"
     write_references(ours, [CUP])
-    assert dejacue("convert", ours, there, "--times", video).code == 0
+    assert dejacue("convert", ours, there, "--times", uneven_video).code == 0
     back = tmp_path / "back.json"
-    ran = dejacue("convert", there, back, "--times", video)
+    ran = dejacue("convert", there, back, "--times", uneven_video)
     assert (ran.code, ran.out.split(":")[0]) == (0, "references of 1 object")
     (read,) = read_references(back)
     assert read.states == CUP.states
@@ -43,29 +30,31 @@ def test_references_go_to_another_tool_and_come_back(kind, video, tmp_path, deja
         assert 'frame="10"' not in text
 
 
-def test_marks_of_another_tool_are_complete_where_one_says_so(video, tmp_path, dejacue) -> None:
+def test_marks_of_another_tool_are_complete_where_one_says_so(
+    uneven_video, tmp_path, dejacue
+) -> None:
     ours, there, back = (tmp_path / name for name in ("cup.json", "cup.srt", "back.csv"))
     write_references(ours, [CUP])
-    assert dejacue("convert", ours, there, "--times", video).code == 0
-    assert dejacue("convert", there, back, "--times", video, "--complete").code == 0
+    assert dejacue("convert", ours, there, "--times", uneven_video).code == 0
+    assert dejacue("convert", there, back, "--times", uneven_video, "--complete").code == 0
     (read,) = read_references(back)
     assert (read.states, read.complete, tuple(read.frames)) == (CUP.states, True, (0, 9))
 
     ran = dejacue("convert", ours, back, "--complete")
     assert (ran.code, "its first and last frame are unknown" in ran.err) == (2, True)
-    ran = dejacue("convert", ours, there, "--times", video, "--complete")
+    ran = dejacue("convert", ours, there, "--times", uneven_video, "--complete")
     assert (ran.code, "cannot say that references are complete" in ran.err) == (2, True)
     write_references(ours, [Reference("cup", {"empty": [(0, 3)], "full": [(3, 8)]})])
-    ran = dejacue("convert", ours, tmp_path / "new.json", "--times", video, "--complete")
+    ran = dejacue("convert", ours, tmp_path / "new.json", "--times", uneven_video, "--complete")
     assert ran.code == 2
     assert ran.err.startswith(f"dejacue: {ours}: reference cup: is complete, but window [0, 3]")
     assert not (tmp_path / "new.json").exists()
 
 
-def test_of_a_bad_file_nothing_is_written(video, tmp_path, dejacue) -> None:
+def test_of_a_bad_file_nothing_is_written(uneven_video, tmp_path, dejacue) -> None:
     path, out = tmp_path / "bad.eaf", tmp_path / "out.json"
     path.write_text("<ANNOTATION_DOCUMENT>")
-    ran = dejacue("convert", path, out, "--times", video)
+    ran = dejacue("convert", path, out, "--times", uneven_video)
     assert (ran.code, ran.out) == (2, "")
     assert ran.err.startswith(f"dejacue: {path}: ")
     assert ran.err.count("\n") == 1

@@ -18,8 +18,8 @@ from rich.console import Console
 
 from dejacue import Finding, open_video
 from dejacue.cli import live as command
-from dejacue.method._online_labelling import Update
 from dejacue.records import Interval
+from dejacue.records.update import Update
 from dejacue.sources import stream
 from dejacue.sources.encoders import Encoder
 from dejacue.sources.encoders.mini import Mini
@@ -155,6 +155,29 @@ def test_the_strip_shows_states_evidence_and_the_last_windows():
     text = screen.export_text()
     assert "no answer for 8 more frames" in text
     assert "not seen" in text
+
+
+def test_what_is_withdrawn_is_a_line_and_leaves_the_strip(capsys, monkeypatch):
+    wrong, right = Interval("empty", 0, 99, 9.0), Interval("empty", 0, 80, 9.0)
+    updates = [Update(120, closed=(wrong,)), Update(140, closed=(right,), withdrawn=(wrong,))]
+    show = command._print_changes()
+    for update in updates:
+        show(update)
+    assert capsys.readouterr().out.splitlines() == [
+        "closed: empty, frames 0 – 99",
+        "withdrawn: empty, frames 0 – 99",
+        "closed: empty, frames 0 – 80",
+    ]
+    screen = Console(file=io.StringIO(), force_terminal=True, width=100)
+    monkeypatch.setattr(command, "console", lambda: screen)
+    with command._on_screen(["empty"]) as show:
+        show(updates[0])
+        screen.file.truncate(0)
+        show(updates[1])
+    assert "frames 0 – 80" in screen.file.getvalue()
+    assert "frames 0 – 99" not in screen.file.getvalue()
+    line = updates[1].to_dict()
+    assert [row["end"] for row in (*line["withdrawn"], *line["closed"])] == [99, 80]
 
 
 def test_on_a_terminal_the_strip_is_drawn(live, monkeypatch):

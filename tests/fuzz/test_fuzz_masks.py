@@ -17,7 +17,7 @@ from PIL import Image
 
 from dejacue.sources import crops
 from dejacue.sources.masks import open_masks
-from dejacue.sources.masks.labels import SIGNATURE, read_flat_png
+from dejacue.sources.masks.png import SIGNATURE, read_flat_png
 from dejacue.sources.video import Frame
 
 COUNT, HEIGHT, WIDTH = 6, 48, 64

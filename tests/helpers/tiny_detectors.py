@@ -20,6 +20,8 @@ WORDS = ("a", "cup", "jar", "glass", "red", "lid", "kettle", "##s", "ca", "##fe"
 # where BERT has them: the model knows these by number
 NUMBERED = {0: "[PAD]", 100: "[UNK]", 101: "[CLS]", 102: "[SEP]", 103: "[MASK]"}
 NUMBERED |= {1012: ".", 1029: "?"}
+DONE = dict.fromkeys(("do_normalize", "do_pad", "do_rescale", "do_resize"), True)
+DONE |= {"resample": 2, "rescale_factor": 1 / 255}
 
 
 def save(kind: str, folder: Path) -> Path:
@@ -67,15 +69,10 @@ def save_dino(kind: str, folder: Path) -> Path:
     write(
         folder,
         "preprocessor_config.json",
-        do_normalize=True,
-        do_pad=True,
-        do_rescale=True,
-        do_resize=True,
+        **DONE,
         format="coco_detection",
         image_processor_type="GroundingDinoImageProcessor",
         processor_class="GroundingDinoProcessor",
-        resample=2,
-        rescale_factor=1 / 255,
         size={"shortest_edge": SHORT, "longest_edge": LONG},
         **IMAGENET,
     )
@@ -114,14 +111,9 @@ def save_owl(folder: Path) -> Path:
     write(
         folder,
         "preprocessor_config.json",
-        do_normalize=True,
-        do_pad=True,
-        do_rescale=True,
-        do_resize=True,
+        **DONE,
         image_processor_type="Owlv2ImageProcessor",
         processor_class="Owlv2Processor",
-        resample=2,
-        rescale_factor=1 / 255,
         size={"height": SIDE, "width": SIDE},
         **CLIP_SCALE,
     )

@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dejacue import History
-from dejacue.method._labelling import nodes_for
+from dejacue.method._labelling import label, nodes_for
 from dejacue.method.calibration import fold
 from dejacue.method.durations import PUBLISHED, Grid, fitting
 from dejacue.method.kernel import (
@@ -199,40 +199,26 @@ def test_searches_in_which_groups_of_starts_are_left_out_give_the_same_bits(cuts
             equal(a, b, build)
 
 
-@settings(max_examples=100)
-@given(seed=st.integers(0, 2**40))
-def test_segments_give_the_bits_of_numpy(seed) -> None:
-    rng = np.random.default_rng(seed)
-    n, d = int(rng.integers(1, 300)), int(rng.choice([1, 3, 8, 13, 64]))
-    rows = np.repeat(rng.normal(size=(n, d)), rng.integers(1, 4), axis=0)[:n]  # frames shown twice
-    rows += np.repeat(rng.normal(size=(n // 20 + 1, d)), 20, axis=0)[:n] * rng.choice([0, 3])
-    cuts = np.unique(np.r_[0, rng.integers(1, n + 1, rng.integers(0, 4)), n])
-    penalty = float(rng.choice([0.01, 1.0, 30.0])) * d
-    expected = ORACLE.partition(rows, cuts, penalty)
-    for build in BUILDS:
-        equal(expected, engine(build).partition(rows, cuts, penalty), build)
-
-
 @pytest.mark.parametrize("build", BUILDS)
-@pytest.mark.parametrize(
-    ("rows", "cuts", "penalty"),
-    [
-        (np.ones((4, 2)), [0, 3], 1.0),
-        (np.ones((4, 2)), [0], 1.0),
-        (np.ones((4, 2)), [0, 2, 2, 4], 1.0),
-        (np.ones((4, 2)), [0, 9, 4], 1.0),
-        (np.ones((0, 2)), [0, 0], 1.0),
-        (np.ones((4, 0)), [0, 4], 1.0),
-        (np.ones(4), [0, 4], 1.0),
-        (np.ones((4, 2), np.float32), [0, 4], 1.0),
-        (np.ones((4, 2)), [0, 4], float("nan")),
-    ],
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    states=st.integers(2, 40),
+    frames=st.integers(1, 70),
+    stay=st.integers(1, 4),
+    cost=st.sampled_from([0.0, 1.0, 2.5]),
 )
-def test_wrong_tables_of_segments_are_refused_before_they_are_read(
-    build, rows, cuts, penalty
+def test_states_in_any_order_are_labelled_as_in_numpy(
+    build, seed, states, frames, stay, cost
 ) -> None:
-    with pytest.raises(ValueError, match=r"rows|cuts"):
-        engine(build).partition(rows, np.array(cuts), penalty)
+    """Whole numbers make many paths equal: the same one must win."""
+    stay = min(stay, frames)
+    responses = np.random.default_rng(seed).integers(-2, 3, (states, frames)).astype(float)
+    nodes = nodes_for(states, None, False)
+    rules = Labelling([nodes], np.array([cost]), stay, 4)
+    path, levels = engine(build).label_responses(responses, np.array([0, frames]), rules)
+    expected, expected_levels = label(responses, nodes, cost, stay, 4)
+    equal(path, expected, build)
+    equal(levels, expected_levels, build)
 
 
 @pytest.mark.parametrize("build", BUILDS)

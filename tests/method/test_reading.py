@@ -11,9 +11,11 @@ from dejacue.method import Reading, trust
 from dejacue.method._labelling import best_path, leads, levels_of, nodes_for, with_none
 from dejacue.method.kernel import Labelling, compiled, engine
 from dejacue.method.localization import analyse
+from dejacue.method.questions import next_question
 from dejacue.method.states import contrast_norms
 from dejacue.method.timeline import stretches
 from dejacue.records import Window
+from dejacue.records.example import examples_of
 from dejacue_paper.data.synthetic import generate
 
 ENGINES = (*compiled(), "numpy")
@@ -306,6 +308,50 @@ def test_an_irreversible_change_among_many_states_needs_their_order():
     with pytest.raises(InputError, match="needs their order"):
         locate(history, words, readout=Reading(irreversible=True))
     locate(history, words, readout=Reading(irreversible=True, order=tuple(words.states)))
+
+
+@pytest.mark.parametrize(
+    "readout",
+    [Reading(order=("a", "b"), irreversible=True), Reading(stay=25)],
+    ids=["order", "stay"],
+)
+def test_named_frames_that_no_timeline_can_have_are_refused(readout):
+    named = {"a": {"examples": [30]}, "b": {"examples": [5, 45]}}
+    with pytest.raises(InputError, match="no timeline has all frames and changes"):
+        locate(History(AXES[RETURNS]), Vocabulary.from_dict(named), readout=readout)
+
+
+def test_a_stay_longer_than_every_stretch_is_refused_beside_examples_too():
+    vocabulary = Vocabulary.from_dict({"a": {"examples": 5}, "b": {"examples": 30}})
+    with pytest.raises(InputError, match="a stay of 70 frames"):
+        locate(History(AXES[RETURNS]), vocabulary, readout=Reading(stay=70))
+
+
+def taught_elsewhere(*states):
+    """Return states without words, taught by a history in which each has its axis."""
+    teacher = History(AXES[[0] * 30 + [1] * 30], id="teacher")
+    frames = {"a": (teacher, 5), "b": (teacher, 45)}
+    shown = examples_of({state: frames[state] for state in states})
+    return Vocabulary(dict.fromkeys(states, ()), examples=shown)
+
+
+def test_one_state_that_another_video_shows_is_read_with_its_changes_and_asked_about():
+    history, taught = History(AXES[RETURNS]), taught_elsewhere("a")
+    exact = Reading(width=0)
+    assert analyse(history, taught, readout=exact).labels == [
+        None if row else "a" for row in RETURNS
+    ]
+    with_change = taught.with_examples(changes=[22])
+    timeline = analyse(history, with_change, readout=exact)
+    assert (timeline.labels[21], timeline.labels[22]) == ("a", None)
+    assert [i.end for i in timeline["a"]] == [19, 59]  # what does not look like it is trimmed off
+    (question,) = next_question(history, taught)
+    assert question.frame in range(60)
+
+
+def test_it_is_said_who_gives_every_frame_to_a_state():
+    notes = analyse(History(AXES[RETURNS]), taught_elsewhere("a", "b")).notes
+    assert any(note.startswith("the examples give every frame to a state") for note in notes)
 
 
 def test_wrong_settings_get_one_sentence():

@@ -7,7 +7,7 @@ import pytest
 from helpers.errors import refused
 
 from dejacue import History
-from dejacue.method import Window, segments
+from dejacue.method import Window, segmentation, segments
 from dejacue.method.segmentation import cost, noise, partition, reduced
 from dejacue_paper import generate
 
@@ -54,6 +54,18 @@ def test_dropping_starts_changes_nothing_on_long_stretches():
         edges.insert(0, start[edges[0]])
     assert partition(rows, np.array([0, 200]), 2.0) == edges
     assert len(edges) > 5
+
+
+def test_a_change_is_found_although_starts_are_thinned_out(monkeypatch):
+    rng = np.random.default_rng(1)
+    rows = rng.normal(size=(600, 2))
+    rows[200:] += 1
+    cuts = np.array([0, 600])
+    exact = partition(rows, cuts, 15.0)
+    monkeypatch.setattr(segmentation, "MAX_STARTS", 128)
+    thinned = partition(rows, cuts, 15.0)
+    assert len(thinned) == len(exact) == 3
+    assert abs(thinned[1] - exact[1]) < 5
 
 
 def levels(count, length, dimension=64, spread=0.2, seed=0):

@@ -45,7 +45,7 @@ from dejacue.pipeline import (
     object_source,
     where,
 )
-from dejacue.pipeline.words import encoded_words
+from dejacue.pipeline._readout import encoded_words
 from dejacue.progress import NotebookBar, default_progress, silent
 from dejacue.report import thumbnails
 from dejacue.report.exports import EXPORTS

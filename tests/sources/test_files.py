@@ -33,6 +33,7 @@ from dejacue.files import (
     write_vocabulary,
 )
 from dejacue.sources.atomic import check_place, write_text, write_whole
+from dejacue.sources.files import vocabulary_yaml
 from dejacue.sources.masks import write_masks
 from dejacue.sources.npz import read_npz, write_npz
 from dejacue.sources.tracks import check_target
@@ -226,6 +227,15 @@ def test_words_are_read_from_yaml(tmp_path, suffix):
         "empty": ("empty cup", "cup with nothing in it"),
         "filled": ("cup with coffee",),
     }
+
+
+def test_words_that_yaml_reads_otherwise_come_back(tmp_path):
+    states = {"yes": ["it's: so", "# not"], "no": ["- none", "émpty “x”"], "a: b\nc": ["3\n\n4"]}
+    path = tmp_path / "odd.yaml"
+    path.write_text(vocabulary_yaml(states, "null", exhaustive=True), encoding="utf-8")
+    vocabulary = read_vocabulary(path)
+    assert {state: list(texts) for state, texts in vocabulary.states.items()} == states
+    assert (vocabulary.object, vocabulary.exhaustive) == ("null", True)
 
 
 def test_words_are_read_from_json_with_an_object(tmp_path):

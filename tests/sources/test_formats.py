@@ -29,7 +29,6 @@ from dejacue.report.exports import EXPORTS, frame_ends_s, marks_of, to_fiftyone
 from dejacue.sources.formats.clock import average_rate
 from dejacue.sources.formats.label_studio import view
 from dejacue.sources.formats.registry import FORMATS
-from dejacue.sources.video import write_video
 from dejacue_paper import generate
 
 STATES = {"empty": [(0, 3), (9, 9)], "half full": [(4, 8)]}
@@ -476,28 +475,21 @@ def test_spans_of_a_state_that_overlap_have_tiers_of_their_own_in_elan(tmp_path)
 # From the command line
 
 
-@pytest.fixture(scope="module")
-def video(tmp_path_factory) -> Path:
-    """Write ten frames that are shown for uneven times."""
-    path = tmp_path_factory.mktemp("video") / "cup.mp4"
-    times = [0.0, 0.04, 0.1, 0.14, 0.3, 0.34, 0.5, 0.9, 0.94, 1.0]
-    pictures = (np.full((48, 64, 3), 20 * n, np.uint8) for n in range(10))
-    return write_video(path, pictures, 25, times_s=times)
-
-
-def test_a_file_that_names_its_video_needs_no_times(video, tmp_path) -> None:
-    path = write_references(tmp_path / "t.eaf", [CUP], times=video)
+def test_a_file_that_names_its_video_needs_no_times(uneven_video, tmp_path) -> None:
+    path = write_references(tmp_path / "t.eaf", [CUP], times=uneven_video)
     assert read_references(path) == [CUP]
-    beside = video.with_name("t.eaf")
-    beside.write_text(path.read_text().replace(str(video.parent), "/gone"))
+    beside = uneven_video.with_name("t.eaf")
+    beside.write_text(path.read_text().replace(str(uneven_video.parent), "/gone"))
     assert read_references(beside) == [CUP]
 
 
-def test_what_was_found_is_measured_by_a_file_of_elan(video, tmp_path, dejacue) -> None:
+def test_what_was_found_is_measured_by_a_file_of_elan(uneven_video, tmp_path, dejacue) -> None:
     answers = tmp_path / "found.json"
     answers.write_text(timeline().to_json())
-    truth = write_references(tmp_path / "anything.eaf", [Reference("x", STATES)], times=video)
-    ran = dejacue("evaluate", answers, truth, "--times", video, "-f", "json")
+    truth = write_references(
+        tmp_path / "anything.eaf", [Reference("x", STATES)], times=uneven_video
+    )
+    ran = dejacue("evaluate", answers, truth, "--times", uneven_video, "-f", "json")
     assert ran.code == 0, ran.err
     assert '"mean": 1.0' in ran.out
 
@@ -621,11 +613,11 @@ BAD = [
 
 
 @pytest.mark.parametrize(("suffix", "text", "fact"), BAD)
-def test_bad_files_are_refused_in_one_sentence(suffix, text, fact, video, tmp_path) -> None:
+def test_bad_files_are_refused_in_one_sentence(suffix, text, fact, uneven_video, tmp_path) -> None:
     path = tmp_path / f"bad{suffix}"
     path.write_text(text)
     with refused(path, fact) as caught:
-        read_references(path, times=video, states=["empty", "half full"])
+        read_references(path, times=uneven_video, states=["empty", "half full"])
     assert len(str(caught.value)) < 600
     assert len(str(caught.value).splitlines()) == 1
 

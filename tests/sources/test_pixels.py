@@ -152,7 +152,9 @@ def test_buffers_that_do_not_fit_are_refused_before_they_are_read() -> None:
             crops.compiled.box(mask, *wrong)
     for wrong in ((10, 11, 8), (-10, -10, 8), (10, 10, 3)):
         with pytest.raises(ValueError, match="do not fit"):
-            crops.compiled.labels(b"", np.zeros(116, np.uint8), *wrong)
+            crops.compiled.labels(bytes(110), np.zeros(100, np.uint8), *wrong)
+    with pytest.raises(ValueError, match="do not fit"):
+        crops.compiled.labels(bytes(109), np.zeros(100, np.uint8), 10, 10, 8)
 
 
 class Cut:

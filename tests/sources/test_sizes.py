@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import io
 import json
+import re
 import subprocess
 import sys
 import tracemalloc
 import weakref
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -22,6 +24,33 @@ from dejacue.sources.build import MAX_BUFFERED_BYTES, prefetch
 from dejacue.sources.masks import open_masks
 from dejacue.sources.sizes import pixel_limit
 from dejacue.sources.video import open_video, write_video
+
+ROOT = Path(__file__).parents[2]
+POSTSCRIPT = b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 4 4\nshowpage\n%%EOF\n"
+
+
+def test_every_picture_is_opened_in_formats_that_are_named() -> None:
+    files = [*(ROOT / "src").rglob("*.py"), *(ROOT / "paper" / "src").rglob("*.py")]
+    calls = [
+        (file, call)
+        for file in files
+        for call in re.findall(r"Image\.open\(.*", file.read_text(encoding="utf-8"))
+    ]
+    assert len(calls) > 2
+    assert [(file, call) for file, call in calls if "formats=" not in call] == []
+
+
+def test_postscript_that_is_called_a_picture_is_refused_and_not_run(tmp_path, monkeypatch) -> None:
+    monkeypatch.setattr(subprocess, "Popen", lambda *_, **__: pytest.fail("Ghostscript was run"))
+    for name in ("frames", "masks"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "0.png").write_bytes(POSTSCRIPT)
+    with pytest.raises(InputError, match="none of its frames can be decoded") as caught:
+        list(open_video(tmp_path / "frames"))
+    assert "\n" not in str(caught.value)
+    with pytest.raises(InputError, match="is not a readable picture") as caught:
+        open_masks(tmp_path / "masks")
+    assert "\n" not in str(caught.value)
 
 
 def frames_in(tmp_path, kind):

@@ -17,6 +17,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from helpers import COMMAND
 from helpers.errors import refused
 from helpers.studio_client import HOST, TOKEN, browser_of, client_of
 from helpers.studio_page import served_with
@@ -381,13 +382,8 @@ def test_web_sockets_are_not_spoken(studio) -> None:
 @contextmanager
 def running(root: Path, *options: str):
     """Run the command in a process of its own; yield it, the address with the token, its output."""
-    # a shell that starts tests in the background has them ignore Ctrl-C
-    start = (
-        "import runpy, signal; signal.signal(signal.SIGINT, signal.default_int_handler); "
-        "runpy.run_module('dejacue', run_name='__main__', alter_sys=True)"
-    )
     choices = ["--no-browser", "--port", "0", "--encoder", "mini", *options]
-    command = [sys.executable, "-c", start, "studio", str(root), *choices]
+    command = [*COMMAND, "studio", str(root), *choices]
     process = subprocess.Popen(
         command,
         stdout=subprocess.PIPE,

@@ -17,11 +17,12 @@ from dejacue.cli import options as o
 from dejacue.cli.convert import convert
 from dejacue.cli.evaluate import evaluate
 from dejacue.cli.find import demo, find
+from dejacue.cli.info import info
 from dejacue.cli.live import live
 from dejacue.cli.store import ingest, store
 from dejacue.cli.tables import say
 from dejacue.cli.video import encode, track
-from dejacue.cli.weights import info, weights
+from dejacue.cli.weights import weights
 from dejacue.cli.words import words
 from dejacue.plugins import add_commands, check_installed
 

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from dejacue.method._online_labelling import Update
     from dejacue.records import Interval
+    from dejacue.records.update import Update
     from dejacue.sources.video import Frame, Video
 
     Mask: TypeAlias = NDArray[np.bool_] | None
@@ -52,7 +52,9 @@ def live(
     masks: o.Masks = None,
     objects: o.Objects = None,
     fps: o.Fps = None,
-    delay: Annotated[float, o.option("Seconds after which the answer for a frame is final.")] = 4.0,
+    delay: Annotated[
+        float, o.option("Seconds for which an occurrence stays the same before it is closed.")
+    ] = 4.0,
     horizon: Annotated[
         float | None, o.option("Seconds to keep (default: all of a file, 600 of a stream).")
     ] = None,
@@ -262,10 +264,12 @@ def _on_screen(states: Sequence[str]) -> Iterator[Callable[[Update], None]]:
 
         def show(update: Update) -> None:
             nonlocal drawn
+            changed = [*update.closed, *update.withdrawn]
+            closed[:] = [interval for interval in closed if interval not in update.withdrawn]
             closed.extend(update.closed)
             del closed[:-MAX_SHOWN_WINDOWS]
             now = time.monotonic()
-            if now - drawn >= REFRESH_S or update.closed:
+            if now - drawn >= REFRESH_S or changed:
                 drawn = now
                 screen.update(strip(update, states, closed), refresh=True)
 
@@ -301,6 +305,8 @@ def _print_changes() -> Callable[[Update], None]:
         for change in update.revised:
             instead = "" if change.was is None else f", not {change.was}"
             print(f"{in_frames(*change.window)}: {change.now}{instead}")
+        for interval in update.withdrawn:
+            print(f"withdrawn: {_window(interval)}")
         for interval in update.closed:
             print(f"closed: {_window(interval)}")
         if update.evidence and update.state != printed:

@@ -378,8 +378,8 @@ def query(
     it is told where --top is not 0.
     """
     from dejacue.pipeline._encode import mini_warning
+    from dejacue.pipeline._readout import encoded_words
     from dejacue.pipeline.finding import check_teachers, read_teachers
-    from dejacue.pipeline.words import encoded_words
     from dejacue.sources.encoders import encoder_name, knows_no_words
     from dejacue.store import check_output
 
@@ -407,7 +407,8 @@ def query(
                 remedy = "give findings in which you marked the states instead (--like)"
                 raise InputError(f"{path}: is of {name}, which has no words; {remedy}")
         encoded = vocabulary and encoded_words(vocabulary, origin, encoder, options)
-        words, warnings = encoded or (None, tuple(mini_warning(origin.encoder)))
+        words, unknown = encoded or (None, ())
+        warnings: tuple[str, ...] = (*mini_warning(origin.encoder), *unknown)
         if as_table and min(len(opened), top or len(opened)) > MAX_TABLE_ROWS:
             top = MAX_TABLE_ROWS
             warnings += (

@@ -66,7 +66,7 @@ def _columns(batch: HistoryBatch, answers: Answers) -> tuple[dict[str, NDArray[A
         "start": answers.first[rows],
         "end": answers.last[rows],
         "score": answers.score[rows],
-        **_times_and_source(batch.histories, columns["subject"], answers, rows),
+        **times_and_source(batch.histories, columns["subject"], answers, rows),
     }
     if answers.confirmed is not None:
         columns["confirmed"] = answers.confirmed[rows]
@@ -110,7 +110,7 @@ def _within_states(vocabulary: Vocabulary) -> Ints:
     return vocabulary.once("within states", compute)
 
 
-def _times_and_source(
+def times_and_source(
     histories: Sequence[History], subject: Ints, answers: Answers, rows: Ints
 ) -> dict[str, NDArray[Any]]:
     """Return seconds and frames of the file of these rows of the answers, where they are known.

@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 
 from dejacue.errors import InputError, unknown
 from dejacue.method import _labelling as labelling
-from dejacue.method import _partition as plain_partition
 from dejacue.method import calibration as plain
 from dejacue.method import scan as plain_scan
 from dejacue.method import states as plain_states
@@ -311,10 +310,6 @@ class NumpyEngine:
         _check_finite(responses, 4)
         return _labelled(responses, rules, 0)
 
-    def partition(self, rows: Floats, cuts: Ints, penalty: float) -> Ints:
-        """Return (N,) where the last segment of a stretch up to each of its frames begins."""
-        return plain_partition.partition(rows, cuts, penalty)
-
 
 def _smoothed(batch: Ragged, h: int, rows: Float32Rows) -> tuple[Floats, Floats, Floats]:
     """Return the state evidence of one history from its cosines, with centre and scale."""
@@ -468,7 +463,6 @@ class CompiledEngine(NumpyEngine):
         lists: dict[str, Any] = {"features": batch.features(), "queries": batch.queries}
         if tables is not None:
             lists["cosines"], lists["responses"] = tables.cosines, tables.responses
-        if tables is not None:
             answers.centre, answers.scale = tables.centre, tables.scale
         self._run(_CONTRAST, batch, answers, lists, centres=centres)
         return answers
@@ -491,11 +485,6 @@ class CompiledEngine(NumpyEngine):
         lists = {"responses": [rows], "runs": [cuts], "paths": [path], "levels": [levels]}
         self._run(_LABEL, None, None, lists, rules=rules)
         return path, levels
-
-    def partition(self, rows: Floats, cuts: Ints, penalty: float) -> Ints:
-        out = np.empty(len(rows), np.int64)
-        self._module.partition(self.name, np.ascontiguousarray(rows), cuts, penalty, out)
-        return out
 
 
 Engine = NumpyEngine

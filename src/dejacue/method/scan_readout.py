@@ -96,14 +96,8 @@ class Scan(ScheduledReadout):
         history, responses = view.history, view.respond(self.smoothing)[0]
         lengths = self.lengths(history)
         if self.runs == "bridged":
-            return self._bridged(responses, history.frames, lengths)
-        starts, ends = s.candidate_windows(history.run_offsets, lengths)
-        scores = s.score_windows(responses, history.run_offsets, starts, ends, self.norm)
-        return starts, ends, scores
-
-    def _bridged(
-        self, responses: Floats, frames: Ints, lengths: tuple[int, ...]
-    ) -> tuple[Ints, Ints, Floats]:
-        starts, ends = s.bridged_windows(frames, lengths)
-        whole = np.array([0, len(frames)], dtype=np.int64)
-        return starts, ends, s.score_windows(responses, whole, starts, ends, self.norm)
+            starts, ends = s.bridged_windows(history.frames, lengths)
+        else:
+            starts, ends = s.candidate_windows(history.run_offsets, lengths)
+        bounds = self.bounds(history)
+        return starts, ends, s.score_windows(responses, bounds, starts, ends, self.norm)

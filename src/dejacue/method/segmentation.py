@@ -1,10 +1,11 @@
 """Segments of a history: stretches of frames that look alike, found without any words.
 
 A segment costs what its frames differ from their mean, Σ‖x‖² − ‖Σx‖²/n over unit frames, and a
-penalty; the cheapest cut of all frames into segments is found exactly (_partition.py), unless more
-than 4,096 starts of one stretch could still win: then the older ones are thinned out. Features of
-many dimensions are first projected to DIMENSIONS random directions, always the same ones, which
-keeps distances to about a tenth; the cut is exact for what is left.
+penalty. The cheapest cut of all frames into segments is found exactly: by optimal partitioning from
+prefix sums, in which starts that can never win again are dropped (PELT). Only where more than
+MAX_STARTS of one stretch could still win are the older ones thinned out. Features of many
+dimensions are first projected to DIMENSIONS random directions, always the same ones, which keeps
+distances to about a tenth; the cut is exact for what is left.
 """
 
 from __future__ import annotations
@@ -16,7 +17,6 @@ from itertools import pairwise
 import numpy as np
 
 from dejacue.errors import InputError
-from dejacue.method.kernel import engine
 from dejacue.method.state_readout import AUTO, is_count, is_number
 from dejacue.method.timeline import Reading
 from dejacue.records import History, Window
@@ -26,6 +26,8 @@ DIMENSIONS = 64
 PENALTY = 0.35
 MAX_CORRELATION = 0.9  # neighbouring frames, as far as noise explains it
 STILL = 1e-7  # squared distance of frames that look the same: rounding, or one frame shown twice
+ENDS_AT_A_TIME = 32
+MAX_STARTS = 4096  # that may still win: above it, every other one of the older half goes
 
 Edges = list[int]  # positions at which segments begin, and N
 
@@ -106,14 +108,42 @@ def _apart(rows: Floats, cuts: Ints, steps: int) -> float:
 
 def partition(rows: Floats, cuts: Ints, penalty: float) -> Edges:
     """Return the cheapest segments; of equal ones those that begin first."""
-    start = engine().partition(rows, cuts, penalty)
     edges: Edges = [0]
     for first, end in pairwise(cuts.tolist()):
-        ends = [end]
-        while (begins := first + int(start[ends[-1] - 1])) > first:
+        start, ends = _starts(rows[first:end], penalty), [end]
+        while (begins := first + int(start[ends[-1] - first])) > first:
             ends.append(begins)
         edges += ends[::-1]
     return edges
+
+
+def _starts(rows: Floats, penalty: float) -> Ints:
+    """Return (n + 1,) where the last segment of the first t frames of a stretch begins."""
+    count = len(rows)
+    sums = np.concatenate([np.zeros((1, rows.shape[1])), np.cumsum(rows, axis=0)])
+    squares = np.concatenate(([0.0], np.cumsum(np.einsum("td,td->t", rows, rows))))
+    lengths = np.einsum("td,td->t", sums, sums)
+    best = np.full(count + 1, np.inf)  # cost of the first t frames
+    best[0] = -penalty
+    start = np.zeros(count + 1, np.int64)
+    left = np.zeros(1, np.int64)  # starts that may still win
+    for low in range(1, count + 1, ENDS_AT_A_TIME):
+        ends = np.arange(low, min(low + ENDS_AT_A_TIME, count + 1))
+        left = np.concatenate([left, ends])
+        frames = ends[:, None] - left
+        apart = lengths[ends, None] + lengths[left] - 2 * sums[ends] @ sums[left].T
+        inside = squares[ends, None] - squares[left] - apart / np.maximum(frames, 1)
+        inside[frames < 1] = np.inf
+        for t, costs in zip(ends.tolist(), inside, strict=True):
+            until = best[left] + costs
+            chosen = int(until.argmin())
+            best[t], start[t] = until[chosen] + penalty, left[chosen]
+        left = np.append(left[until <= best[t]], t)  # to cut never costs more than not to
+        if len(left) > MAX_STARTS:
+            positions = np.arange(len(left))
+            recent = positions >= len(left) // 2
+            left = left[recent | (positions % 2 == 0) | (left == start[t])]
+    return start
 
 
 def cost(rows: Floats, edges: Edges) -> float:

@@ -123,7 +123,10 @@ def strip_of(
             raise InputError(f"every frame is known, and none of them shows {chosen.state}")
         at = unknown_at[_even(count, len(unknown_at))]
     else:
-        inside, outside = _positions(history, chosen.inside, chosen)
+        edge = 0 if chosen.side == "start" else len(history) - 1
+        inside = int(np.searchsorted(history.frames, chosen.inside))
+        beyond = chosen.outside
+        outside = edge if beyond is None else int(np.searchsorted(history.frames, beyond))
         even = np.linspace(inside, outside, min(count, abs(outside - inside) + 1))
         at = even.round().astype(np.int64)
     positions = np.unique(at)
@@ -187,13 +190,6 @@ def _border(history: History, vocabulary: Vocabulary, border: Any) -> Border:
     if not any(example.state == state for example in vocabulary.frame_examples):
         return Border(state, side, None, None)
     raise InputError(f"the {side} of {state} is known to a frame; choose another border")
-
-
-def _positions(history: History, known: int, border: Border) -> tuple[int, int]:
-    inside = int(np.searchsorted(history.frames, known))
-    if border.outside is None:
-        return inside, 0 if border.side == "start" else len(history) - 1
-    return inside, int(np.searchsorted(history.frames, border.outside))
 
 
 def marked(

@@ -103,22 +103,50 @@ class Reading(StateReadout):
         batch.engine.label(tables, batch.centres(), evidence, rules)
         parts = []
         for h, history in enumerate(batch.histories):
-            cuts, path, rows = tables.entry("runs", h), evidence.paths[h], evidence.responses[h]
+            vocabulary, rows, path = batch.vocabularies[h], evidence.responses[h], evidence.paths[h]
             filling = filling_of(history)
             if filling is not None:
-                rows, stay = filling.rows(rows), filling.stay(self.stay, cuts)
-                cuts, cost = filling.cuts(cuts), self._cost(len(filling.source))
-                rule = Labelling([rules.nodes[h]], np.array([cost]), stay, ROUNDS)
-                path, evidence.levels[h] = batch.engine.label_responses(rows, cuts, rule)
-                path = filling.visible(path, cuts)
+                path, evidence.levels[h] = self.path(batch.engine, history, vocabulary, rows)
                 evidence.paths[h] = path[filling.observed]
-            parts_of_path = stretches(path, self._not_crossed(cuts))
-            if len(batch.vocabularies[h].states) == 1:
-                parts_of_path = [part for part in parts_of_path if part[0] == 0]
-            exhaustive = batch.vocabularies[h].exhaustive
-            windows = inside_stretches(batch.engine, rows, parts_of_path, exhaustive, filling)
-            parts.append(occurrences(history, windows, None, filling))
+            parts.append(self.answers_of(batch.engine, history, vocabulary, rows, path))
         return Answers.joined(parts)
+
+    def path(
+        self,
+        engine: Engine,
+        history: History,
+        vocabulary: Vocabulary,
+        gains: Floats,
+        rounds: int = ROUNDS,
+        elsewhere: int = 0,
+    ) -> tuple[Ints, Floats]:
+        """Return the label of each frame, of each place of the filling where there is one, and the
+        levels that the rounds have found.
+
+        gains       (R, N) of the observed frames, from which levels are taken off
+        elsewhere   how many more frames there are in which a switch might be
+        """
+        cuts, filling, stay = self.bounds(history), filling_of(history), self.stay
+        if filling is not None:
+            gains, stay, cuts = filling.rows(gains), filling.stay(stay, cuts), filling.cuts(cuts)
+        costs = np.array([self.cost(gains.shape[1] + elsewhere)])
+        stay = min(stay, int(np.diff(cuts).max()))
+        rules = Labelling([self.nodes(vocabulary)], costs, stay, rounds)
+        path, levels = engine.label_responses(gains, cuts, rules)
+        return path if filling is None else filling.visible(path, cuts), levels
+
+    def answers_of(
+        self, engine: Engine, history: History, vocabulary: Vocabulary, rows: Floats, path: Ints
+    ) -> Answers:
+        """Return the occurrences that a path shows; rows: the evidence (R, N)."""
+        cuts, filling = self.bounds(history), filling_of(history)
+        if filling is not None:
+            rows, cuts = filling.rows(rows), filling.cuts(cuts)
+        parts = stretches(path, self._not_crossed(cuts))
+        if len(vocabulary.states) == 1:
+            parts = [part for part in parts if part[0] == 0]
+        windows = inside_stretches(engine, rows, parts, vocabulary.exhaustive, filling)
+        return occurrences(history, windows, None, filling)
 
     def find_known(self, view: View, known: Known) -> Answers:
         read, filling = self._read_known(view, known), filling_of(view.history)
@@ -311,7 +339,7 @@ class Reading(StateReadout):
         nodes: Nodes,
         share: float,
     ) -> Ints:
-        cost = share * self._cost(rows.shape[1])
+        cost = share * self.cost(rows.shape[1])
         path = constrained.path(engine, rows, facts, ground.bounds, nodes, cost, ground.stay)
         return path if ground.filling is None else ground.filling.visible(path, ground.cuts)
 
@@ -332,7 +360,7 @@ class Reading(StateReadout):
         for history, cuts in zip(batch.histories, tables.runs, strict=True):
             self._check_stay(history, cuts)
         nodes = [self.nodes(vocabulary) for vocabulary in batch.vocabularies]
-        costs = np.array([self._cost(len(history)) for history in batch.histories])
+        costs = np.array([self.cost(len(history)) for history in batch.histories])
         return Labelling(nodes, costs, self.stay, ROUNDS)
 
     def _check_stay(self, history: History, cuts: Ints) -> None:
@@ -343,7 +371,7 @@ class Reading(StateReadout):
                 f"stretch; the longest has {longest}; use a shorter stay"
             )
 
-    def _cost(self, frames: int) -> float:
+    def cost(self, frames: int) -> float:
         """Return what a switch costs in so many frames."""
         once = self.order is not None and self.irreversible
         return 0.0 if once else self.switch * math.log(frames)
@@ -436,6 +464,8 @@ def trimmed(
     engine: Engine, evidence: Floats, parts: Sequence[tuple[int, int, int]]
 ) -> list[Occurrence]:
     """Return of each stretch the window that differs most from the rest of the history."""
+    if not parts:  # of a single state, where the path is never in it
+        return []
     rows = [np.ascontiguousarray(evidence[state : state + 1, a:b]) for state, a, b in parts]
     windows = (column.tolist() for column in engine.search_parts(rows, evidence.shape[1]))
     return [

@@ -5,9 +5,9 @@
 L is the share of the scatter of looks that lies between the occurrence and the frames of other
 states: where both look the same, the occurrence means little. P asks the paper's method for a
 second opinion: inside the stretch around the occurrence it takes the best window of each
-description, and P is the mean tIoU of these windows with the occurrence. Where other videos teach
-the state, it takes the best window of each of these teachers instead. Where named frames decide,
-the confidence is L alone.
+description, and P is the mean tIoU of these windows with the occurrence. Other videos that teach a
+state turn its descriptions towards what they show. Where named frames decide, the confidence is L
+alone.
 
 Where L is low for all occurrences of a state, a note names the state as doubtful.
 """
@@ -17,14 +17,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dejacue.method import durations, scan
-from dejacue.method.coordinates import Coordinates, query_directions, unit_rows
+from dejacue.method.coordinates import query_directions
 from dejacue.method.kernel import LengthSchedule, Ragged
 from dejacue.method.known_frames import Smoothing, smoothed_rows
 from dejacue.method.readout import PUBLISHED_WIDTH, View
-from dejacue.records import Vocabulary
 from dejacue.records.arrays import Flags, Floats, Ints
 
 MAX_MOMENTS = 64  # frames, evenly spread, that stand for the looks of a history
@@ -72,9 +70,9 @@ def second_opinion(
     view: View, parts: Sequence[tuple[int, int, int]], start: Ints, end: Ints
 ) -> Floats:
     """Return P of each occurrence; parts: the state, first position and end of its stretch."""
-    history = view.history
-    queries, labels = opinions(view.vocabulary, view.coordinates)
-    batch = Ragged.of([history], [queries])
+    history, labels = view.history, view.vocabulary.labels
+    directions = query_directions(view.vocabulary, view.coordinates, 0.0)
+    batch = Ragged.of([history], [directions.queries])
     cosines = view.engine.cosines(batch, view.centre_rows)
     responses = view.engine.respond(batch, cosines, PUBLISHED_WIDTH)[0][0]
     runs = history.run_offsets
@@ -89,22 +87,3 @@ def second_opinion(
         either = ends - starts + end[row] - start[row] + 2 - common
         agreement[row] = float((common / either).mean())
     return agreement
-
-
-def opinions(vocabulary: Vocabulary, coordinates: Coordinates) -> tuple[NDArray[np.float32], Ints]:
-    """Return unit directions that tell a state each on its own, and the number of its state: those
-    of its teachers or, where nothing teaches it, of its descriptions."""
-    queries = query_directions(vocabulary, coordinates, 0.0).queries
-    labels, names = vocabulary.labels, list(vocabulary.states)
-    taught = [
-        (names.index(example.state), example.features)
-        for example in vocabulary.external_examples
-        if example.centred and example.state is not None and example.features is not None
-    ]
-    if not taught:
-        return queries, labels
-    taught_labels = np.array([label for label, _ in taught])
-    of_teachers = unit_rows(np.stack([row for _, row in taught]))
-    by_words = ~np.isin(labels, taught_labels)
-    rows = np.concatenate([of_teachers.astype(np.float32), queries[by_words]])
-    return rows, np.concatenate([taught_labels, labels[by_words]])

@@ -170,6 +170,17 @@ class LoadedVocabulary:
         return encode_vocabulary(vocabulary, encoder, templates=templates), warnings
 
 
+def encoded_words(
+    vocabulary: VocabularySource,
+    history: HasOrigin,
+    encoder: Encoder | str | None = None,
+    options: EncoderOptions | None = None,
+) -> tuple[Vocabulary, tuple[Note, ...]]:
+    """Return the vocabulary with features of the encoder of a history, and warnings."""
+    words = LoadedVocabulary.load(vocabulary, options or EncoderOptions())
+    return words.encoded(words.encoder_for(history, encoder))
+
+
 def apply_readout(
     history: History,
     vocabulary: Vocabulary,

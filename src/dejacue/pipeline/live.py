@@ -14,7 +14,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dejacue.errors import InputError, StrPath, counted
-from dejacue.method._online_labelling import Update
 from dejacue.method.coordinates import Coordinates
 from dejacue.method.live import DELAY_S, LiveReading
 from dejacue.method.plan import DEFAULT_READOUT
@@ -26,6 +25,7 @@ from dejacue.pipeline.job import EncoderOptions
 from dejacue.records import History, Note
 from dejacue.records.arrays import Flags, Pixels
 from dejacue.records.history import LOOKED_AT
+from dejacue.records.update import Update
 from dejacue.report.thumbnails import PictureAlbum
 from dejacue.sources.build import EncoderInfo
 from dejacue.sources.encoders import Encoder
@@ -42,8 +42,8 @@ class Live:
 
     vocabulary   a path, {state: descriptions}, or a Vocabulary
     encoder      a name or an Encoder (siglip2)
-    delay_s      seconds after which the answer for a frame is final
-    horizon_s    seconds to keep for ``finish`` and for the calibration; None: all
+    delay_s      seconds for which an occurrence stays the same before it is closed
+    horizon_s    seconds to keep and to read; None: all
     like         a history (or its file) of a similar object, to start the calibration from
     on_update    called with every Update
     pictures     keep a few for the report
@@ -130,7 +130,7 @@ class Live:
         return self._announced(update)
 
     def flush(self) -> Update:
-        """Settle the answers for the last frames, and close the last window."""
+        """Read what is kept as ``find`` does, and close all that is found."""
         return self._announced(self.reading.flush())
 
     def finish(self, provenance: Provenance | None = None, warnings: Sequence[str] = ()) -> Finding:

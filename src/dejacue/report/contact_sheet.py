@@ -18,6 +18,7 @@ from dejacue.records._html import COLOURS
 from dejacue.records.arrays import Pixels
 from dejacue.records.example import NONE
 from dejacue.report.thumbnails import small_size
+from dejacue.sources.sizes import FORMATS
 from dejacue.sources.tracks.base import Box
 
 COLUMNS, WIDTH, GAP, LINE_HEIGHT = 6, 240, 8, 16  # pixels, but for the columns
@@ -112,6 +113,6 @@ def strip_sheet(strip: Strip) -> bytes:
 def _pixels(data: bytes) -> Pixels:
     from PIL import Image
 
-    with Image.open(io.BytesIO(data)) as picture:
+    with Image.open(io.BytesIO(data), formats=FORMATS) as picture:
         size = small_size((picture.height, picture.width), WIDTH)
         return np.asarray(picture.convert("RGB").resize(size))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import shutil
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
@@ -16,23 +16,17 @@ from importlib.util import find_spec
 from math import sqrt
 from pathlib import Path
 
-import numpy as np
-from numpy.typing import NDArray
-
-from dejacue.errors import DejaCueError, InputError, MissingData, counted, extra, need, unknown
+from dejacue.errors import DejaCueError, MissingData, extra, need, unknown
 from dejacue.progress import Progress, silent
 from dejacue.sources.detectors import zero_shot
 from dejacue.sources.encoders import SIZES, Encoder, accelerated, lite, load_encoder, siglip
-from dejacue.sources.encoders.sentences import TOLERANCE, compare, read_sentences
-from dejacue.sources.encoders.weights import Weights, obtain, sha256
+from dejacue.sources.encoders.sentences import TOLERANCE, compare_with_release
+from dejacue.sources.encoders.weights import Weights, fetch, sha256
 from dejacue.sources.tracks import sam2
-from dejacue.sources.tracks.base import Prompt
 
 PUBLISHED = ("siglip2", "siglip2:torch")  # whose text features the paper's release has
+SMALLER = ("siglip2:fp16", "siglip2:int8")
 LATEST = "main"  # no revision is published that could be pinned
-TRIAL_SIDE = 96  # pixels of the pictures that a model is tried with
-TRIAL_IMAGES = 4
-TRIAL_TEXTS = ("an open door", "a closed door")
 SIZE_FILES = (
     "config.json",
     "model.safetensors",
@@ -53,6 +47,12 @@ PARAMETERS = {
 SIGLIP2_PARAMETERS = 375_187_970
 PARAMETER_BYTES = {"fp32": 4, "fp16": 2, "int8": 1}
 APACHE = "apache-2.0"
+INSTEAD = {  # what works without a download
+    "encoder": "siglip2:int8 is a quarter of that; without a download, the encoder lite takes "
+    "examples of each state (mini only knows the rendered scenes)",
+    "detector": "a box, masks or the whole picture need no detector",
+    "tracker": "a fixed box needs no tracker, but does not move",
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,7 +76,7 @@ class CatalogueEntry:
 
     @cached_property
     def damaged(self) -> list[Path]:
-        """Return the files that are here but not whole, as far as a short look tells."""
+        """Return the files that are here but empty, or of which the hash is another."""
         return [path for part in self.parts for path in part.damaged()]
 
     @cached_property
@@ -111,10 +111,10 @@ class CatalogueEntry:
 
     def fetch(self, progress: Progress = silent) -> None:
         """Download what is missing or damaged, and check hashes and, of the paper's encoder, its
-        texts. What was downloaded before ``progress`` raised Cancelled is kept."""
+        texts. Files that were whole when ``progress`` raised Cancelled are kept."""
         if self.brought_by:
             need(self.brought_by, extra(self.needs))
-        obtain(self.name, self.parts, progress=progress)
+        fetch(*self.parts, name=self.name, complete=True, progress=progress)
         if self.name in PUBLISHED and (not self.needs or find_spec("transformers")):
             with suppress(MissingData):  # the release is not here: check says so
                 compare_with_release(self.name, _exact(self.name))
@@ -189,42 +189,19 @@ def check_models(**names: str) -> None:
     missing = missing_models(**names)
     if not missing:
         return
-    names_to_fetch = " ".join(model.name for model in missing.values())
-    kind, first = next(iter(missing.items()))
-    if len(missing) == 1:
-        problem = f"{first.name}, the default {kind}, {_what_is_wrong(first)}"
-        size = f" ({first.size()}, {first.licence})"
-    else:
-        listed = (f"{model.name} ({model.size()})" for model in missing.values())
-        problem, size = f"{', '.join(listed)} are not all on this machine", ""
-    raise MissingData(
-        f"{problem}; download {'it' if len(missing) == 1 else 'them'} with dejacue weights fetch "
-        f"{names_to_fetch}{size}, or see dejacue weights ls {names_to_fetch} if there is no "
-        f"connection; {_instead(missing)}"
+    problem = "; ".join(
+        f"{model.name}, the default {kind}, is {model.state}"
+        + (f" ({model.damaged[0]})" if model.damaged else "")
+        for kind, model in missing.items()
     )
-
-
-def _what_is_wrong(model: CatalogueEntry) -> str:
-    if model.state == "damaged":
-        return f"is damaged ({model.damaged[0]})"
-    return f"is {'not all ' if model.state == 'partial' else 'not '}on this machine"
-
-
-def _instead(missing: Mapping[str, CatalogueEntry]) -> str:
-    """Return what works without some of these downloads."""
-    choices = []
-    if "encoder" in missing:
-        if missing["encoder"].name == "siglip2":
-            choices.append(f"siglip2:int8 is smaller ({model_named('siglip2:int8').size()})")
-        choices.append(
-            "without a download, the encoder lite takes examples of each state (mini only knows "
-            "the rendered scenes of this project)"
-        )
-    if "detector" in missing:
-        choices.append("a box, masks or the whole picture need no detector")
-    if "tracker" in missing:
-        choices.append("a fixed box needs no tracker, but does not move")
-    return "; ".join(choices)
+    names_to_fetch = " ".join(model.name for model in missing.values())
+    licences = dict.fromkeys(model.licence for model in missing.values())
+    sizes = ", ".join([*(model.size() for model in missing.values()), *licences])
+    instead = "; ".join(INSTEAD[kind] for kind in missing)
+    raise MissingData(
+        f"{problem}; run dejacue weights fetch {names_to_fetch} ({sizes}), or see dejacue weights "
+        f"ls {names_to_fetch} if there is no connection; {instead}"
+    )
 
 
 def may_be_accelerated() -> bool:
@@ -236,109 +213,38 @@ def may_be_accelerated() -> bool:
     return there or sys.platform == "darwin"
 
 
-def try_model(model: CatalogueEntry) -> Iterator[str]:
-    """Load a model and run it once, after all its hashes; yield what is seen, a sentence each.
-
-    A model of which a file is missing, has another hash, or that does not run is refused.
-    """
+def check_model(model: CatalogueEntry) -> Iterator[str]:
+    """Compare all hashes of a model, and siglip2 with the paper; yield what is seen, a sentence
+    each. A model of which a file is missing or has another hash is refused."""
     if model.state in ("absent", "partial"):
         remedy = f"download it with dejacue weights fetch {model.name} ({model.size()})"
         raise MissingData(f"{model.name} is not on this machine ({model.state}); {remedy}")
     for part, name, path in model.files():
         assert path is not None
-        part.check({name: path}, hub=True)
-        known = "no known hash"
-        if part.expected(name, path):
-            known = f"matches {'the published one' if part.files[name] else 'the hub'}"
+        part.check(name, path)
+        source = "the published one" if part.files[name] else "the hub"
+        known = f"matches {source}" if part.expected(name, path) else "no known hash"
         yield f"{path}: sha256 {sha256(path)}, {known}"
-    trials = {"encoder": _try_encoder, "tracker": _try_tracker, "detector": _try_detector}
-    yield from trials[model.kind](model.name)
-    yield f"{model.name}: works"
-
-
-def _try_encoder(name: str) -> Iterator[str]:
-    encoder = load_encoder(name)
-    rows = {"images": encoder.encode_images(_trial_images(TRIAL_IMAGES))}
-    if encoder.has_text:
-        rows["texts"] = encoder.encode_texts(TRIAL_TEXTS)
-    for what, features in rows.items():
-        norms = np.linalg.norm(features, axis=1)
-        cosines = features @ features.T - 2 * np.eye(len(features))
+    encoder, tolerance = None, TOLERANCE
+    if model.name in PUBLISHED:
+        encoder = _exact(model.name)
+    elif model.name in SMALLER and model_named("siglip2").state != "ready":
+        yield f"{model.name}: not compared with the paper's text features: siglip2 is not here"
+    elif model.name in SMALLER:
+        encoder = load_encoder(model.name)
+        images, texts = siglip.cosines(encoder.details["precision"])
         yield (
-            f"{name}: {len(features)} {what}, {features.shape[1]} numbers each, norms "
-            f"{norms.min():.4f} to {norms.max():.4f}, cosine of two different ones at most "
-            f"{cosines.max():.3f}"
+            f"{model.name}: 1 − cosine with fp32 at most {1 - images:.4f} (images) and "
+            f"{1 - texts:.4f} (texts)"
         )
-    models = catalogue()
-    tolerance = TOLERANCE if name in PUBLISHED else None
-    for smaller in ("siglip2:fp16", "siglip2:int8"):
-        both = (smaller, "siglip2")
-        if name in both and all(models[part].state == "ready" for part in both):
-            images, texts = siglip.cosines(smaller.partition(":")[2])
-            yield (
-                f"{smaller}: 1 − cosine with fp32 at most {1 - images:.4f} (images) and "
-                f"{1 - texts:.4f} (texts)"
-            )
-            if name == smaller:  # two rows that each turn by an angle: their cosine by 2 sin of it
-                tolerance = TOLERANCE + 2 * sqrt(max(1 - texts**2, 0))
-    if tolerance is not None:
-        if name in PUBLISHED and encoder.details["precision"] != "fp32":
-            encoder = _exact(name)
+        # two rows that each turn by an angle: their cosine by 2 sin of it
+        tolerance += 2 * sqrt(max(1 - texts**2, 0))
+    if encoder is not None:
         try:
-            yield compare_with_release(name, encoder, tolerance)
+            yield compare_with_release(model.name, encoder, tolerance)
         except MissingData as error:
-            yield f"{name}: not compared with the paper's text features: {error}"
-    elif name in ("siglip2:fp16", "siglip2:int8"):
-        yield (
-            f"{name}: not compared with the paper's text features: how far this precision may "
-            "differ is measured where siglip2 is here, too"
-        )
+            yield f"{model.name}: not compared with the paper's text features: {error}"
 
 
 def _exact(name: str) -> Encoder:
     return load_encoder("siglip2:fp32" if name == "siglip2" else name, precision="fp32")
-
-
-def compare_with_release(name: str, encoder: Encoder, tolerance: float = TOLERANCE) -> str:
-    """Say how far an encoder's texts are from those of the paper's release; refuse one that is
-    further away than another precision explains. MissingData: the release is not here."""
-    sentences = read_sentences()
-    result = compare(encoder, sentences, tolerance)
-    of = f"{len(sentences)} sentences of the paper"
-    if not result.differs:
-        within = f"at most {result.largest:.4f} (allowed: {tolerance:.4f})"
-        return f"{name}: the cosines of {of} differ from the published ones by {within}"
-    problem = (
-        f"{name}: the cosines of {of} differ from the published ones by up to "
-        f"{result.largest:.4f}; what differs is {result.differs}"
-    )
-    if result.slight:
-        return problem
-    raise InputError(
-        f"{problem}; delete the files that dejacue weights ls {name} --paths lists, then dejacue "
-        f"weights fetch {name}; if that does not help, its source has changed"
-    )
-
-
-def _try_tracker(name: str) -> Iterator[str]:
-    session = sam2.load(name).session()
-    prompt = Prompt(box=(TRIAL_SIDE / 4, TRIAL_SIDE / 4, TRIAL_SIDE / 2, TRIAL_SIDE / 2))
-    image = _trial_images(1)[0]
-    for at, prompts in enumerate(([prompt], [])):
-        observed = session.step(np.roll(image, 2 * at, axis=1), prompts)[1]
-        yield (
-            f"{name}: frame {at}: a mask of {int(observed.mask.sum())} pixels, presence "
-            f"{observed.presence:.2f}"
-        )
-
-
-def _try_detector(name: str) -> Iterator[str]:
-    detections = zero_shot.load(name).detect(_trial_images(1)[0], ["cup"])
-    yield f"{name}: a picture of noise, in which it sees {counted(len(detections), 'cup')}"
-
-
-def _trial_images(count: int) -> list[NDArray[np.uint8]]:
-    """Return coarse noise, always the same."""
-    rng = np.random.default_rng(0)
-    coarse = rng.integers(0, 256, (count, TRIAL_SIDE // 12, TRIAL_SIDE // 12, 3)).astype(np.uint8)
-    return [np.kron(image, np.ones((12, 12, 1), np.uint8)) for image in coarse]

@@ -119,25 +119,20 @@ def read_vocabulary(path: str | os.PathLike[str], *, templates: str | None = Non
 
 
 def vocabulary_yaml(
-    states: Mapping[str, Sequence[str]],
-    object: str | None = None,
-    below: Mapping[str, Sequence[str]] | None = None,
-    *,
-    exhaustive: bool = False,
+    states: Mapping[str, Sequence[str]], object: str | None = None, *, exhaustive: bool = False
 ) -> str:
-    """Return a vocabulary as the text of a .yaml file; ``below``: further lines of each state."""
-    lines = [f"object: {yaml_scalar(object)}"] if object else []
+    """Return a vocabulary as the text of a .yaml file."""
+    lines = [f"object: {_yaml_scalar(object)}"] if object else []
     lines.append("states:")
     for state, texts in states.items():
-        lines.append(f"  {yaml_scalar(state)}:")
-        lines += [f"    - {yaml_scalar(text)}" for text in texts]
-        lines += [f"    {line}" for line in (below or {}).get(state, ())]
+        lines.append(f"  {_yaml_scalar(state)}:")
+        lines += [f"    - {_yaml_scalar(text)}" for text in texts]
     if exhaustive:
         lines.append("exhaustive: true")
     return "\n".join(lines) + "\n"
 
 
-def yaml_scalar(text: str) -> str:
+def _yaml_scalar(text: str) -> str:
     """Return a text as YAML on one line, in quotes where it needs them."""
     import yaml
 

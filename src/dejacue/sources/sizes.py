@@ -1,4 +1,4 @@
-"""How large a picture may be: one limit for frames and masks, checked before pixels are read.
+"""How large a picture may be, and in which format: checked before pixels are read.
 
 A few kilobytes of a file can claim a picture that takes minutes and all of the memory.
 """
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from PIL import Image
 
 MAX_PIXELS = 1 << 26  # 8192 × 8192; 8K video has half of that
+# whatever a file is called: Pillow would hand PostScript to Ghostscript, which runs it
+FORMATS = ("PNG", "JPEG", "BMP", "TIFF", "WEBP", "PPM")
 _limit: ContextVar[int] = ContextVar("dejacue_max_pixels", default=MAX_PIXELS)
 _pillow = threading.Lock()
 
@@ -52,7 +54,7 @@ def open_picture(path: str | os.PathLike[str]) -> Iterator[Image.Image]:
     with _pillow:  # its own limit warns at one size and fails at another
         of_pillow, Image.MAX_IMAGE_PIXELS = Image.MAX_IMAGE_PIXELS, None
         try:
-            picture = Image.open(path)
+            picture = Image.open(path, formats=FORMATS)
         finally:
             Image.MAX_IMAGE_PIXELS = of_pillow
     with picture:

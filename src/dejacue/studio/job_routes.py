@@ -210,7 +210,7 @@ class LookBody(SamplingModel):
 
 
 class WeightsBody(RequestModel):
-    """Download the weights of models, by name; what was downloaded before it is stopped is kept."""
+    """Download the weights of models, by name; files that are whole when it is stopped are kept."""
 
     kind: Literal["weights"]
     models: Annotated[list[Text], Field(min_length=1, max_length=20)]

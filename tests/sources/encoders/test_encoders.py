@@ -6,7 +6,6 @@ import hashlib
 import json
 import shutil
 import socket
-import threading
 from importlib.metadata import EntryPoint
 from typing import NamedTuple
 
@@ -204,28 +203,32 @@ def test_info_tells_files_that_are_not_whole_from_those_that_are(
     small = tmp_path / "weights"
     shutil.copytree(offline, small)
     monkeypatch.setenv("DEJACUE_WEIGHTS", str(small))
+    monkeypatch.setenv("COLUMNS", "600")
 
-    def encoders_line() -> str:
-        monkeypatch.setenv("COLUMNS", "600")
+    def ready() -> set[str]:
         (line,) = (line for line in dejacue("info").out.splitlines() if line.startswith("encoders"))
-        return line.replace(" lite,", "")  # which is ready where its package is
+        states = dict(part.split(": ") for part in line.split(maxsplit=1)[1].strip().split("; "))
+        assert ("damaged" in states) == damaged
+        return {"siglip2", "siglip2:torch"} & set(states["ready"].split(", "))
 
-    assert "ready: mini, siglip2, siglip2:torch; not here" in encoders_line()
+    damaged = False
+    assert ready() == {"siglip2", "siglip2:torch"}
     folder = small / siglip.REPOSITORY
-    for path in (
-        small / ONNX_REPOSITORY / "onnx" / "vision_model.onnx",
-        folder / "model.safetensors",
-        folder / "tokenizer.json",
+    for path, rest, contents in (
+        (small / ONNX_REPOSITORY / "onnx" / "vision_model.onnx", {"siglip2:torch"}, [b""]),
+        (folder / "model.safetensors", {"siglip2"}, [b"junk!", b"", b"half"]),
+        (folder / "tokenizer.json", set(), [b"junk!", b"", b"half"]),
     ):
         whole = path.read_bytes()
-        for damaged in (b"junk!", b"", whole[:-1], whole[: len(whole) // 2]):
-            path.write_bytes(damaged)
-            assert f"damaged: {path} (dejacue weights fetch siglip2" in encoders_line()
-            assert "siglip2, siglip2:torch; not here" not in encoders_line()
+        for content in contents:
+            damaged = True
+            path.write_bytes(whole[: len(whole) // 2] if content == b"half" else content)
+            assert ready() == rest
         path.unlink()
-        assert "damaged" not in encoders_line()
+        damaged = False
+        assert ready() == rest
         path.write_bytes(whole)
-    assert "ready: mini, siglip2, siglip2:torch; not here" in encoders_line()
+    assert ready() == {"siglip2", "siglip2:torch"}
 
 
 def test_without_connection_or_files_the_remedy_names_each_file(tmp_path, monkeypatch) -> None:
@@ -249,33 +252,35 @@ def test_without_connection_or_files_the_remedy_names_each_file(tmp_path, monkey
 
 @pytest.fixture
 def no_hub(tmp_path, monkeypatch):
-    """Replace the hub by one that cannot be reached; return the downloads that were tried."""
+    """Replace the hub by one that cannot be reached; return the repositories that were tried."""
     import huggingface_hub
 
     tried: list[str] = []
 
-    def fail(url, **_):
-        tried.append(url.partition("/resolve/main/")[2])
-        raise OSError("No connection.\nCheck the cable.")
+    class Api:
+        def model_info(self, repository, **_):
+            tried.append(repository)
+            raise OSError("Connection refused")
 
     monkeypatch.delenv("DEJACUE_WEIGHTS", raising=False)
-    monkeypatch.setattr(huggingface_hub, "get_hf_file_metadata", fail)
-    monkeypatch.setattr(weights, "no_connection", lambda: "")
+    monkeypatch.setattr(huggingface_hub, "HfApi", Api)
+    monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_OFFLINE", False)
     return tried
 
 
 def test_one_sentence_names_model_and_tokenizer_files_with_their_folders(no_hub) -> None:
     with pytest.raises(MissingData) as caught:
         load_encoder("siglip2", backend="onnx", precision="fp16")
+    reason = "no connection to huggingface.co"
     assert str(caught.value) == (
-        f"{ONNX_REPOSITORY} and {siglip.REPOSITORY} could not be downloaded (No connection); on a "
+        f"{ONNX_REPOSITORY} and {siglip.REPOSITORY} could not be downloaded ({reason}); on a "
         f"machine with a connection, run: hf download {ONNX_REPOSITORY} "
         "onnx/vision_model_fp16.onnx onnx/text_model_fp16.onnx --revision main --local-dir "
         f"FOLDER/{ONNX_REPOSITORY} && hf download {siglip.REPOSITORY} tokenizer.json --revision "
         f"{siglip.REVISION} --local-dir FOLDER/{siglip.REPOSITORY}; then copy FOLDER here and set "
         "DEJACUE_WEIGHTS to it"
     )
-    assert no_hub == ["onnx/vision_model_fp16.onnx"]  # the others would only make one wait
+    assert no_hub == [ONNX_REPOSITORY]  # the others would only make one wait
 
 
 @pytest.mark.filterwarnings("ignore")
@@ -332,27 +337,24 @@ def test_of_few_cores_only_those_are_used(monkeypatch) -> None:
 def test_a_hub_that_cannot_be_reached_is_tried_once_and_not_for_long(monkeypatch) -> None:
     from huggingface_hub import constants
 
-    for name in ("https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY", "DEJACUE_WEIGHTS"):
+    for name in ("http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY", "DEJACUE_WEIGHTS"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
+    monkeypatch.setattr("time.sleep", lambda _: pytest.fail("it was tried again"))
     with socket.socket() as server:
-        server.bind(("127.0.0.1", 0))
-        address = f"http://127.0.0.1:{server.getsockname()[1]}"
-        monkeypatch.setattr(constants, "ENDPOINT", address)
-        assert weights.no_connection() == "no connection to 127.0.0.1"  # nobody listens
-        with refused("a/b", kind=MissingData):
+        server.bind(("127.0.0.1", 0))  # nobody listens
+        monkeypatch.setattr(constants, "ENDPOINT", f"http://127.0.0.1:{server.getsockname()[1]}")
+        with refused("a/b", kind=MissingData) as caught:
             weights.fetch(Weights("a/b", "main", {"x": None}))
-        server.listen()
-        assert weights.no_connection() == ""
-    answered = threading.Event()
-    monkeypatch.setattr(weights, "CONNECT_TIMEOUT_S", 0.01)
-    monkeypatch.setattr(socket, "create_connection", lambda *_: answered.wait(600) and server)
-    assert weights.no_connection() == "no connection to 127.0.0.1"  # a name server that is silent
-    answered.set()
-    monkeypatch.setenv("HTTPS_PROXY", "http://proxy:1")
-    assert weights.no_connection() == ""  # the proxy may know more
+        assert "(no connection to 127.0.0.1)" in str(caught.value)
+        server.listen()  # somebody who never answers
+        monkeypatch.setattr(weights, "REPLY_TIMEOUT_S", 0.05)
+        with refused("a/b", kind=MissingData) as caught:
+            weights.fetch(Weights("a/b", "main", {"x": None}))
+        assert "(no connection to 127.0.0.1)" in str(caught.value)
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
-    assert weights.no_connection() == "HF_HUB_OFFLINE is set"
+    with pytest.raises(MissingData, match="HF_HUB_OFFLINE is set"):
+        weights.fetch(Weights("a/b", "main", {"x": None}))
 
 
 def test_a_folder_of_ones_own_lacks_what_it_lacks(no_hub, tmp_path, monkeypatch) -> None:
@@ -383,14 +385,10 @@ def test_files_that_are_not_in_the_cache_are_downloaded(tmp_path, monkeypatch) -
         (tmp_path / name).write_text(name)
         return cached(repository, name, revision="")
 
-    def small(url, **_):
-        return huggingface_hub.file_download.HfFileMetadata("c", "short", url, 1, None)
-
     monkeypatch.delenv("DEJACUE_WEIGHTS", raising=False)
     monkeypatch.setattr(huggingface_hub, "hf_hub_download", download)
     monkeypatch.setattr(huggingface_hub, "try_to_load_from_cache", cached)
-    monkeypatch.setattr(huggingface_hub, "get_hf_file_metadata", small)
-    monkeypatch.setattr(weights, "no_connection", lambda: "")
+    monkeypatch.setattr(weights, "ask_hub", lambda *_: None)
     (tmp_path / "old").write_text("old")
     first = Weights("a/b", "abc", {"old": None, "new": None})
     second = Weights("c/d", "e", {"x": None})

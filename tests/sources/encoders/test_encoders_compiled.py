@@ -14,12 +14,10 @@ from dejacue.sources.encoders import torch_models
 from dejacue.sources.encoders.siglip import TorchSiglip
 from dejacue.sources.encoders.torch_models import MIN_COMPILED_IMAGES, Tower
 
-pytestmark = pytest.mark.filterwarnings("ignore")  # what torch and transformers deprecate
-
-
-@pytest.fixture(autouse=True)
-def own_cache(tmp_path, monkeypatch) -> None:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+pytestmark = [
+    pytest.mark.usefixtures("own_cache"),
+    pytest.mark.filterwarnings("ignore"),
+]  # what torch and transformers deprecate
 
 
 @pytest.fixture

@@ -35,7 +35,10 @@ from dejacue.sources.encoders.preprocess import (
     of_transformers,
 )
 
-pytestmark = pytest.mark.filterwarnings("ignore")  # what transformers deprecates is not ours
+pytestmark = [
+    pytest.mark.usefixtures("own_cache"),
+    pytest.mark.filterwarnings("ignore"),
+]  # what transformers deprecates is not ours
 
 SAVED = {"dinov2": save_dinov2, "dinov3": save_dinov3, "vit": save_vit}
 
@@ -44,11 +47,6 @@ SAVED = {"dinov2": save_dinov2, "dinov3": save_dinov3, "vit": save_vit}
 def saved(tmp_path_factory):
     root = tmp_path_factory.mktemp("models")
     return {kind: save(root / kind) for kind, save in SAVED.items()}
-
-
-@pytest.fixture(autouse=True)
-def own_cache(tmp_path, monkeypatch) -> None:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
 
 
 def scales_to(folder, side: int, resample: int) -> None:

@@ -27,7 +27,10 @@ from dejacue.errors import MissingData, MissingExtra
 from dejacue.sources.crops import fit
 from dejacue.sources.encoders import SIZES, encoder_name
 
-pytestmark = pytest.mark.filterwarnings("ignore")  # what transformers deprecates is not ours
+pytestmark = [
+    pytest.mark.usefixtures("own_cache"),
+    pytest.mark.filterwarnings("ignore"),
+]  # what transformers deprecates is not ours
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
 
@@ -40,11 +43,6 @@ def saved(tmp_path_factory) -> dict[str, Path]:
         "siglip": save_siglip(root / "small-siglip"),
         "metaclip": save_metaclip(root / "small-metaclip"),
     }
-
-
-@pytest.fixture(autouse=True)
-def own_cache(tmp_path, monkeypatch) -> None:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
 
 
 # hf:NAME
@@ -178,59 +176,67 @@ def test_a_folder_for_weights_is_looked_into_first(saved, tmp_path, monkeypatch)
 
 
 class Hub:
-    """A hub that lists its files; it remembers which of them were downloaded last."""
+    """A hub with the files of a folder, which are copied to another when they are downloaded."""
 
-    def __init__(self, files: list[str], error: Exception | None = None) -> None:
-        self.files, self.error, self.downloaded = files, error, []
+    def __init__(self, files: Path, cache: Path, error: Exception | None = None) -> None:
+        self.files, self.cache, self.error = files, cache, error
 
     def model_info(self, name, *, revision, timeout):
         if self.error:
             raise self.error
-        return type("Info", (), {"siblings": [type("S", (), {"rfilename": f}) for f in self.files]})
 
-    def snapshot_download(self, name, *, revision=None, local_files_only=False, allow_patterns=()):
+    def snapshot_download(
+        self, name, *, revision, ignore_patterns, local_files_only=False, allow_patterns=()
+    ):
+        from huggingface_hub.utils import filter_repo_objects
+
         if local_files_only:
             raise FileNotFoundError("not in the cache")
-        self.downloaded = list(allow_patterns)
-        return str(self.folder)
+        self.cache.mkdir(exist_ok=True)
+        names = [str(path.relative_to(self.files)) for path in self.files.rglob("*.*")]
+        for file in filter_repo_objects(
+            names, allow_patterns=allow_patterns, ignore_patterns=ignore_patterns
+        ):
+            (self.cache / file).parent.mkdir(exist_ok=True)
+            shutil.copy(self.files / file, self.cache / file)
+        return str(self.cache)
 
 
-def replace_hub(monkeypatch, **options) -> Hub:
+def replace_hub(monkeypatch, *of_hub) -> None:
     import huggingface_hub
 
-    hub = Hub(**options)
-    monkeypatch.setattr("dejacue.sources.encoders.weights.no_connection", lambda: "")
+    hub = Hub(*of_hub)
     monkeypatch.setattr(huggingface_hub, "HfApi", lambda: hub)
     monkeypatch.setattr(huggingface_hub, "snapshot_download", hub.snapshot_download)
-    return hub
 
 
-def test_of_a_repository_only_one_kind_of_weights_is_fetched(saved, monkeypatch) -> None:
-    files = [
-        "README.md",
-        "model.safetensors",
-        "onnx/model.onnx",
-        "pytorch_model.bin",
-        "config.json",
-    ]
-    hub = replace_hub(monkeypatch, files=files)
-    hub.folder = saved["clip"]
+def test_of_a_repository_only_one_kind_of_weights_is_fetched(saved, tmp_path, monkeypatch) -> None:
+    files = copied(saved["clip"], tmp_path / "files")
+    (files / "onnx").mkdir()
+    for name in ("README.md", "onnx/model.safetensors", "pytorch_model.bin"):
+        (files / name).write_bytes(b"?")
+    replace_hub(monkeypatch, files, tmp_path / "first")
     encoder = load_encoder("hf:someone/small", device="cpu")
-    assert [name for name in hub.downloaded if "*" not in name] == ["model.safetensors"]
+    downloaded = {
+        str(path.relative_to(tmp_path / "first")) for path in (tmp_path / "first").rglob("*")
+    }
+    assert downloaded == {path.name for path in saved["clip"].iterdir()}
     assert encoder.identity.startswith("someone/small@")
-    hub.files = ["README.md", "weights.gguf"]
+    (files / "model.safetensors").rename(files / "weights.gguf")
+    (files / "pytorch_model.bin").unlink()
+    replace_hub(monkeypatch, files, tmp_path / "second")
     with refused("model", "hf:someone/small", kind=MissingData):
         load_encoder("hf:someone/small", device="cpu")
 
 
-def test_gated_and_unknown_models_are_distinguished(monkeypatch) -> None:
+def test_gated_and_unknown_models_are_distinguished(tmp_path, monkeypatch) -> None:
     from huggingface_hub.errors import GatedRepoError, RepositoryNotFoundError
 
     for kind, remedy in (
         (GatedRepoError, "accept its terms"),
         (RepositoryNotFoundError, "check the name"),
     ):
-        replace_hub(monkeypatch, files=[], error=kind.__new__(kind))
+        replace_hub(monkeypatch, tmp_path, tmp_path, kind.__new__(kind))
         with pytest.raises(MissingData, match=remedy) as caught:
             load_encoder("hf:facebook/dinov3", device="cpu")
         assert one_sentence(str(caught.value))

@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import hashlib
+import io
 import json
 import os
 import re
 import shutil
+import signal as signals
 import subprocess
-import sys
 import threading
 import time
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from importlib.util import find_spec
 from pathlib import Path
+from urllib.error import URLError
 
 import numpy as np
 import pytest
+from helpers import COMMAND
 from helpers.errors import refused
 from helpers.published_model import add_smaller
 
@@ -26,13 +29,14 @@ from dejacue.demo import write_demo
 from dejacue.errors import Cancelled, MissingData
 from dejacue.pipeline import EncoderOptions
 from dejacue.sources import catalogue as models
-from dejacue.sources.catalogue import catalogue, model_named, try_model
+from dejacue.sources.catalogue import catalogue, check_model, model_named
 from dejacue.sources.encoders import encode_vocabulary, encoder_name, sentences, siglip, weights
 from dejacue.sources.encoders.siglip import ONNX_REPOSITORY
 from dejacue.sources.encoders.weights import Weights
 from dejacue.sources.tracks import propagate as trackers
 
 COMMIT = "c" * 40
+TEMPLATE = "/{repo_id}/resolve/{revision}/{filename}"
 
 
 class Hub:
@@ -67,6 +71,13 @@ class Hub:
         self.files[path], self.hashes[path] = data, hashlib.sha256(data).hexdigest()
 
     def answer(self, request: BaseHTTPRequestHandler, body: bool) -> None:
+        if request.path.startswith("/api/models/"):
+            about = json.dumps({"id": "a/b", "sha": COMMIT, "siblings": []}).encode()
+            request.send_response(200)
+            request.send_header("Content-Length", str(len(about)))
+            request.end_headers()
+            request.wfile.write(about)
+            return
         repository, _, rest = request.path.removeprefix("/").partition("/resolve/")
         path = f"{repository}/{rest.partition('/')[2]}"
         if path not in self.files:
@@ -118,9 +129,6 @@ def nothing(tmp_path, monkeypatch) -> Path:
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
     monkeypatch.setattr(models, "may_be_accelerated", lambda: False)
     return tmp_path / "hub"
-
-
-COMMAND = [sys.executable, "-m", "dejacue"]
 
 
 def variables(**options: str) -> dict[str, str]:
@@ -185,7 +193,7 @@ def test_a_name_that_is_none_is_refused(dejacue) -> None:
     ran = dejacue("weights", "fetch", "siglip3")
     assert ran.code == 2
     assert 'unknown model "siglip3"; did you mean "siglip2"?' in ran.err
-    assert "hf download a/b downloads them" in dejacue("weights", "ls", "hf:a/b", "--paths").err
+    assert "hf download a/b downloads them" in dejacue("weights", "ls", "hf:a/b").err
 
 
 @pytest.mark.filterwarnings("ignore")
@@ -199,70 +207,71 @@ def test_states_go_from_absent_to_ready(offline, tmp_path, monkeypatch, dejacue)
     assert state() == "absent"
     shutil.copytree(offline, root)
     assert state() == "ready"
-    out = dejacue("weights", "ls", "siglip2", "--paths").out.splitlines()
-    assert out[0] == str(root / ONNX_REPOSITORY / "onnx" / "vision_model.onnx")
-    assert len(out) == 3
-    Path(out[0]).write_bytes(b"junk!")
+    (listed,) = json.loads(dejacue("weights", "ls", "siglip2", "--json").out)
+    vision, _, tokenizer = (Path(file["path"]) for file in listed["files"])
+    assert vision == root / ONNX_REPOSITORY / "onnx" / "vision_model.onnx"
+    whole = tokenizer.read_bytes()
+    for content in (b"junk!", b"", whole[:-1]):
+        tokenizer.write_bytes(content)
+        assert state() == "damaged"
+        assert f"{tokenizer} (damaged)" in dejacue("weights", "ls", "siglip2").out
+    tokenizer.write_bytes(whole)
+    vision.write_bytes(b"")  # no hash of it is known
     assert state() == "damaged"
-    assert "damaged: " in dejacue("weights", "ls", "siglip2").out
-    Path(out[0]).unlink()
+    vision.unlink()
     assert state() == "partial"
-    lacking = dejacue("weights", "ls", "siglip2", "--paths")
-    assert lacking.code == 1
-    assert "onnx/vision_model.onnx not on this machine; run dejacue weights fetch" in lacking.err
+    assert "onnx/vision_model.onnx: missing" in dejacue("weights", "ls", "siglip2").out
 
 
 # check
 
 
 @pytest.mark.filterwarnings("ignore")
-def test_check_hashes_loads_and_runs(offline, tmp_path, monkeypatch, dejacue) -> None:
+def test_check_compares_hashes_and_the_text_features_of_the_paper(
+    offline, tmp_path, monkeypatch, dejacue
+) -> None:
     root = tmp_path / "weights"
     shutil.copytree(offline, root)
     monkeypatch.setenv("DEJACUE_WEIGHTS", str(root))
     add_smaller(root, "int8")
     monkeypatch.setenv("DEJACUE_DATA", str(tmp_path))
     catalogue()["siglip2"].fetch()  # nothing to compare with
-    *_, paper, _ = try_model(catalogue()["siglip2"])
+    *_, paper = check_model(catalogue()["siglip2"])
     assert paper.startswith("siglip2: not compared with the paper's text features: the paper's rel")
     doors = [f"a door that is {state}" for state in ("open", "shut", "ajar")]
-    monkeypatch.setattr(models, "read_sentences", lambda: doors)
+    monkeypatch.setattr(sentences, "read_sentences", lambda: doors)
     figures = {"ensemble": "9000 9000 9000"}
     monkeypatch.setattr(sentences, "FIGURES", figures)
-    with refused("model", "siglip2"):  # it is not the paper's
+    with refused("siglip2"):  # it is not the paper's
         catalogue()["siglip2"].fetch()
     ran = dejacue("weights", "check", "siglip2:torch")
     assert ran.code == 2
-    assert "what differs is the model (rows of 32, not 768, numbers); delete the files" in ran.err
+    assert "what differs is the model (rows of 32, not 768, numbers); delete its files" in ran.err
     rows = encode_vocabulary(doors, "siglip2:fp32").features
     own = " ".join(str(1e4 * cosine) for cosine in sentences.cosines(rows))
     figures["ensemble"] = own
     catalogue()["siglip2"].fetch()
-    *hashes, images, texts, smaller, paper, works = try_model(catalogue()["siglip2"])
+    *hashes, paper = check_model(catalogue()["siglip2"])
     assert [line.rpartition(", ")[2] for line in hashes] == [
         "no known hash",
         "no known hash",
         "matches the published one",
     ]
-    assert images.startswith("siglip2: 4 images, 32 numbers each, norms 1.0000 to 1.0000, cosine")
-    assert texts.startswith("siglip2: 2 texts, 32 numbers each, norms 1.0000 to 1.0000, cosine")
+    assert paper.endswith("differ from the published ones by at most 0.0000 (allowed: 0.0020)")
+    *_, smaller, paper = check_model(catalogue()["siglip2:int8"])
     assert smaller.startswith("siglip2:int8: 1 − cosine with fp32 at most ")
     assert all(0 < float(error) < 0.05 for error in re.findall(r"0\.\d+", smaller))
-    assert paper.endswith("differ from the published ones by at most 0.0000 (allowed: 0.0020)")
-    assert works == "siglip2: works"
-    *_, smaller, paper, _ = try_model(catalogue()["siglip2:int8"])
     turned = 1 - float(re.findall(r"0\.\d+", smaller)[1])
     allowed = float(re.findall(r"0\.\d+", paper)[1])
     assert allowed == pytest.approx(0.002 + 2 * np.sqrt(1 - turned**2), rel=0.1)
     (root / ONNX_REPOSITORY / "onnx" / "text_model.onnx").rename(tmp_path / "away")
-    *_, paper, _ = try_model(catalogue()["siglip2:int8"])
+    *_, paper = check_model(catalogue()["siglip2:int8"])
     assert paper.startswith("siglip2:int8: not compared with the paper's text features")
     (tmp_path / "away").rename(root / ONNX_REPOSITORY / "onnx" / "text_model.onnx")
     ran = dejacue("weights", "check", "siglip2", "siglip2:torch", "mini")
     assert ran.code == 0
-    for name in ("siglip2", "siglip2:torch", "mini"):
-        assert f"{name}: works" in ran.out
-    assert "norms 1.0000 to 1.0000" in ran.out
+    for name in ("siglip2", "siglip2:torch"):
+        assert f"{name}: the cosines of 3 sentences of the paper differ from" in ran.out
     model = root / siglip.REPOSITORY / "model.safetensors"
     bent = bytearray(model.read_bytes())
     bent[-1] ^= 1
@@ -276,11 +285,11 @@ def test_check_hashes_loads_and_runs(offline, tmp_path, monkeypatch, dejacue) ->
 def test_a_whole_file_that_is_no_model_is_not_ready_for_check(
     offline, tmp_path, monkeypatch, dejacue
 ) -> None:
-    # it has the fields of one, so that a short look takes it for whole; loading tells
+    # no hash of it is known, so that it is taken for whole; loading tells
     root = tmp_path / "weights"
     shutil.copytree(offline, root)
     monkeypatch.setenv("DEJACUE_WEIGHTS", str(root))
-    (root / ONNX_REPOSITORY / "onnx" / "text_model.onnx").write_bytes(b"\x3a\x00")
+    (root / ONNX_REPOSITORY / "onnx" / "text_model.onnx").write_bytes(b"junk!")
     assert catalogue()["siglip2"].state == "ready"
     ran = dejacue("weights", "check", "siglip2")
     assert ran.code == 2
@@ -309,44 +318,28 @@ def test_the_hash_that_the_hub_gave_is_known_in_its_cache_and_in_ones_own_folder
     assert files.expected("onnx/x.onnx", path) is None
     note.write_text(f"{COMMIT}\n{digest}\n1.5\n")
     assert files.expected("onnx/x.onnx", path) == digest
-    assert not files.check({})  # nothing to refuse
     with refused(path):
-        files.check({"onnx/x.onnx": path}, hub=True)
-    files.check({"onnx/x.onnx": path})  # unpinned: only the check with the hub's hash looks
+        files.check("onnx/x.onnx", path)
+    path.write_bytes(b"data")
+    files.check("onnx/x.onnx", path)
 
 
 # fetch
 
 
-def onnx_file(size: int) -> bytes:
-    """Return a file that is whole as far as a short look tells: one field, the graph."""
-    from itertools import count
-
-    rest, length = [], size
-    for _ in count():
-        rest.append(length & 0x7F | (0x80 if length > 0x7F else 0))
-        length >>= 7
-        if not length:
-            break
-    noise = np.random.default_rng(0).integers(0, 256, size, np.uint8).tobytes()
-    return b"\x3a" + bytes(rest) + noise
-
-
 def put_tracker(hub: Hub) -> bytes:
-    """Put the files of sam2-tiny, as far as a short look goes, on the hub."""
+    """Put the files of sam2-tiny on the hub, as far as their hashes go."""
     data = np.random.default_rng(0).integers(0, 256, 25_000_000, np.uint8).tobytes()
-    size = len(data)
-    header = json.dumps({"x": {"dtype": "U8", "shape": [size], "data_offsets": [0, size]}})
-    whole = len(header).to_bytes(8, "little") + header.encode() + data
     hub.put("facebook/sam2.1-hiera-tiny/config.json", b"{}")
-    hub.put("facebook/sam2.1-hiera-tiny/model.safetensors", whole)
-    return whole
+    hub.put("facebook/sam2.1-hiera-tiny/model.safetensors", data)
+    return data
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("in_folder", [False, True])
-def test_a_fetch_that_was_stopped_goes_on_and_is_whole_or_not_there(
-    hub, tmp_path, in_folder
+@pytest.mark.parametrize("signal", ["SIGKILL", "SIGINT"])
+def test_a_fetch_that_was_stopped_goes_on_and_a_file_is_whole_or_not_there(
+    hub, tmp_path, in_folder, signal
 ) -> None:
     whole = put_tracker(hub)
     place = {
@@ -358,28 +351,24 @@ def test_a_fetch_that_was_stopped_goes_on_and_is_whole_or_not_there(
         place["DEJACUE_WEIGHTS"] = str(tmp_path / "weights")
 
     def downloaded_bytes() -> int:
-        return sum(path.stat().st_size for path in tmp_path.rglob("*.dejacue.incomplete"))
+        return sum(path.stat().st_size for path in tmp_path.rglob("*.incomplete"))
 
     hub.stops = 12_000_000  # the hub's client writes 10 MB at a time
-    killed = subprocess.Popen([*COMMAND, "weights", "fetch", "sam2-tiny"], env=variables(**place))
+    stopped = subprocess.Popen([*COMMAND, "weights", "fetch", "sam2-tiny"], env=variables(**place))
     until = time.monotonic() + 600
     while downloaded_bytes() < 10_000_000:  # smaller files were begun before
         assert time.monotonic() < until
         hub.closed.wait(0.05)
-    killed.kill()
-    killed.wait()
-    resumed = downloaded_bytes()  # more may have been written until then
-    assert resumed < len(whole)
+    stopped.send_signal(getattr(signals, signal))
+    assert stopped.wait(600) == (-9 if signal == "SIGKILL" else 130)
     assert not list(tmp_path.rglob("model.safetensors"))
     hub.stops = None
     hub.requests.clear()
     again = shell("weights", "fetch", "sam2-tiny", **place)
     assert again.returncode == 0, again.stderr
-    ranges = [byte_range for path, byte_range in hub.requests if path.endswith("safetensors")]
-    assert ranges == [f"bytes={resumed}-"]
-    (path,) = (
-        Path(p) for p in shell("weights", "ls", "sam2-tiny", "--paths", **place).stdout.split()[1:]
-    )
+    assert {path.rpartition("/")[2] for path, _ in hub.requests} == {"model.safetensors"}
+    (listed,) = json.loads(shell("weights", "ls", "sam2-tiny", "--json", **place).stdout)
+    path = Path(listed["files"][1]["path"])
     assert path.read_bytes() == whole
     assert (tmp_path / "weights" in path.parents) == in_folder
     hub.requests.clear()
@@ -390,40 +379,30 @@ def test_a_fetch_that_was_stopped_goes_on_and_is_whole_or_not_there(
     assert path.read_bytes() == whole
 
 
-def test_a_download_reports_its_bytes_and_keeps_them_when_it_is_stopped(
-    nothing, monkeypatch
-) -> None:
-    import huggingface_hub
-    from huggingface_hub import file_download
+def test_a_download_reports_its_bytes_and_can_be_stopped(hub, nothing, monkeypatch) -> None:
+    from huggingface_hub import constants
 
     data = bytes(1000) * 90
-    hash = hashlib.sha256(data).hexdigest()
-    metadata = file_download.HfFileMetadata("c", hash, "url", len(data), None)
-    monkeypatch.setattr(huggingface_hub, "get_hf_file_metadata", lambda *_, **__: metadata)
-    monkeypatch.setattr(weights, "no_connection", lambda: "")
-    asked, reports = [], []
-
-    def http_get(url, stream, resume_size, expected_size) -> None:
-        asked.append(resume_size)
-        for first in range(resume_size, expected_size, 30_000):
-            stream.write(data[first : first + 30_000])
+    hub.put("a/b/x", data)
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
+    monkeypatch.setattr(constants, "ENDPOINT", hub.address)
+    monkeypatch.setattr(constants, "HUGGINGFACE_CO_URL_TEMPLATE", hub.address + TEMPLATE)
+    monkeypatch.setattr(constants, "DOWNLOAD_CHUNK_SIZE", 30_000)
+    reports = []
 
     def stop_in_the_middle(stage, done, total=None, note="") -> None:
         reports.append((stage, done, total, note))
-        if done == 60_000 and len(asked) == 1:
+        if done == 60_000 and len(reports) == 2:
             raise Cancelled("stopped")
 
-    monkeypatch.setattr(file_download, "http_get", http_get)
-    files = weights.Weights("a/b", "main", {"x": None})
+    files = Weights("a/b", "main", {"x": None})
     with pytest.raises(Cancelled):
-        weights.obtain("x", [files], progress=stop_in_the_middle)
-    done = []
-    monkeypatch.setattr(huggingface_hub, "hf_hub_download", lambda *_, **__: done.append(1) or "")
-    monkeypatch.setattr(weights.Weights, "check", lambda *_, **__: None)
-    files.download(stop_in_the_middle)
-    assert asked == [0, 60_000]
-    assert reports == [("download", n, len(data), "x") for n in (30_000, 60_000, 90_000)]
-    assert done == [1]
+        weights.fetch(files, complete=True, progress=stop_in_the_middle)
+    assert files.here() == {"x": None}
+    paths = weights.fetch(files, complete=True, progress=stop_in_the_middle)
+    assert paths["x"].read_bytes() == data
+    assert reports[:2] == [("download", n, len(data), "x") for n in (30_000, 60_000)]
+    assert reports[-1] == ("download", len(data), len(data), "x")
 
 
 def test_a_download_with_another_hash_is_refused(hub, tmp_path) -> None:
@@ -438,9 +417,82 @@ def test_a_download_with_another_hash_is_refused(hub, tmp_path) -> None:
         XDG_CACHE_HOME=str(tmp_path / "c"),
     )
     assert ran.returncode == 2
-    assert "the sha256 of model.safetensors differs from the one on the Hub" in ran.stderr
+    assert "the sha256 of model.safetensors is not the published one, so the down" in ran.stderr
     assert not list(tmp_path.rglob("*.safetensors"))
     assert not list(tmp_path.rglob("*.incomplete"))
+
+
+@pytest.fixture
+def web(tmp_path, monkeypatch) -> Iterator[tuple[Weights, dict[str, object]]]:
+    """Files at an address; what a server answers there may be changed."""
+    content: dict[str, object] = {"model.onnx": b"model" * 90_000}
+    known = {"model.onnx": hashlib.sha256(b"model" * 90_000).hexdigest()}
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.delenv("DEJACUE_WEIGHTS", raising=False)
+    files = weights.WebWeights("example.org/models", "v1", known)
+
+    class Answer(io.BytesIO):
+        def __init__(self, data: bytes) -> None:
+            super().__init__(data)
+            self.headers = {"Content-Length": str(len(data))}
+
+        def read(self, size: int = -1) -> bytes:
+            if self.getvalue() == b"stops" and self.tell():
+                raise TimeoutError("no route to host")
+            return super().read(size)
+
+    def urlopen(address, timeout):
+        assert address == "https://example.org/models/v1/model.onnx"
+        if isinstance(error := content["model.onnx"], Exception):
+            raise error
+        return Answer(error)
+
+    monkeypatch.setattr("urllib.request.urlopen", urlopen)
+    return files, content
+
+
+def test_a_file_at_an_address_is_fetched_with_its_hash_and_is_whole_or_not_there(
+    web, tmp_path, monkeypatch
+) -> None:
+    files, content = web
+    whole, reports = content["model.onnx"], []
+    place = tmp_path / "cache" / "dejacue" / "weights" / "example.org" / "models" / "model.onnx"
+    for wrong in (whole[:-1], whole + b"?", b""):
+        content["model.onnx"] = wrong
+        with refused("sha256"):
+            weights.fetch(files)
+    for stop in (KeyboardInterrupt, Cancelled("stopped")):
+        content["model.onnx"] = whole
+
+        def interrupted(*_: object, stop=stop) -> None:
+            raise stop
+
+        with pytest.raises((KeyboardInterrupt, Cancelled)):
+            weights.fetch(files, progress=interrupted)
+    for broken in (URLError("no route to host"), b"stops"):
+        content["model.onnx"] = broken
+        with refused("example.org/models", kind=MissingData) as caught:
+            weights.fetch(files)
+        assert "no route to host" in str(caught.value)
+    assert " could not be downloaded (no route to host); on a machine" in str(caught.value)
+    address = "https://example.org/models/v1/model.onnx"
+    curl = "curl --location --create-dirs --output FOLDER/example.org/models/model.onnx"
+    assert f"run: {curl} {address}; then copy FOLDER here" in str(caught.value)
+    assert not place.parent.exists()  # nothing is left behind
+    content["model.onnx"] = whole
+    assert weights.fetch(files, progress=lambda *report: reports.append(report)) == {
+        "model.onnx": place
+    }
+    assert reports[-1] == ("download", len(whole), len(whole), "model.onnx")
+    content["model.onnx"] = OSError("asked again")
+    assert weights.fetch(files) == {"model.onnx": place}
+    place.write_bytes(b"?")
+    assert files.damaged() == [place]
+    content["model.onnx"] = whole
+    assert weights.fetch(files, complete=True)["model.onnx"].read_bytes() == whole
+    monkeypatch.setenv("DEJACUE_WEIGHTS", str(tmp_path / "own"))
+    own = tmp_path / "own" / "example.org" / "models" / "model.onnx"
+    assert weights.fetch(files) == {"model.onnx": own}
 
 
 def test_without_a_connection_it_fails_and_says_what_to_do(tmp_path) -> None:
@@ -517,7 +569,7 @@ def test_without_weights_and_a_name_nothing_is_decoded(
         raise AssertionError("a frame was decoded")
 
     monkeypatch.setattr(video.Video, "__iter__", decoded)
-    monkeypatch.setattr(weights, "no_connection", decoded)  # nor is the hub looked for
+    monkeypatch.setattr(weights, "ask_hub", decoded)  # nor is the hub looked for
     for command in (
         ["find", *scene_words, *words],
         ["encode", *scene_words, "-o", tmp_path / "x.npz"],
@@ -541,14 +593,16 @@ def test_without_weights_and_a_name_nothing_is_decoded(
 
 def test_what_is_damaged_is_named_before_anything_is_decoded(nothing, tmp_path, monkeypatch):
     root = tmp_path / "weights"
-    file = root / ONNX_REPOSITORY / "onnx" / "vision_model.onnx"
+    file = root / siglip.REPOSITORY / "tokenizer.json"
     file.parent.mkdir(parents=True)
     file.write_bytes(b"junk!")
     monkeypatch.setenv("DEJACUE_WEIGHTS", str(root))
-    with pytest.raises(MissingData, match=r"damaged .*vision_model\.onnx"):
+    with pytest.raises(MissingData, match=r"damaged .*tokenizer\.json"):
         models.check_models(encoder=models.default_encoder())
-    file.write_bytes(onnx_file(300))
-    with pytest.raises(MissingData, match="not all"):
+    (root / ONNX_REPOSITORY / "onnx").mkdir(parents=True)
+    (root / ONNX_REPOSITORY / "onnx" / "vision_model.onnx").write_bytes(b"?")
+    file.unlink()
+    with pytest.raises(MissingData, match="partial"):
         models.check_models(encoder=models.default_encoder())
     assert model_named("sam2").name == "sam2-small"
 
@@ -573,6 +627,6 @@ def test_all_that_a_search_by_name_lacks_is_said_at_once(nothing, tmp_path, monk
     with pytest.raises(MissingData) as missing:
         find(scene / "scene.mp4", scene / "vocabulary.yaml")
     message = str(missing.value)
-    assert "weights fetch siglip2 llmdet sam2-small," in message
+    assert "weights fetch siglip2 llmdet sam2-small (" in message
     for part in ("about 1501 MB", "siglip2:int8", "lite", "box"):
         assert part in message

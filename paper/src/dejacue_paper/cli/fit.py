@@ -68,7 +68,7 @@ def _pairs(place: Path, ids: set[str], words: Path | None, encoder: str | None) 
 
 
 def _described(histories: Iterable[History], words: Path | None, encoder: str | None) -> list[Pair]:
-    from dejacue.pipeline.words import encoded_words
+    from dejacue.pipeline._readout import encoded_words
 
     pairs: list[Pair] = []
     for history in histories:

@@ -108,9 +108,9 @@ def vost_values(benchmark: Benchmark) -> list[Value]:
             draws.append(_means(corpus, partial(_carried, carried, pairs, named)))
         rows[f"single frames of one teacher{row}"] = np.mean(draws, axis=0)
     for name, who in (("one teacher", nearest), ("all of the action", kin)):
-        rows[f"intervals of {name}"] = _means(corpus, partial(_with_words, who))
-        rows[f"intervals of {name}, alone"] = _means(corpus, partial(_alone, who))
-    rows |= _in_order(corpus, {"words": lambda e: e.vocabulary, "teachers": partial(_alone, kin)})
+        rows[f"intervals of {name}"] = _means(corpus, partial(with_words, who))
+        rows[f"intervals of {name}, alone"] = _means(corpus, partial(alone, who))
+    rows |= _in_order(corpus, {"words": lambda e: e.vocabulary, "teachers": partial(alone, kin)})
     name = f"VOST ({len(corpus.entries)} histories)"
     single = "intervals of one teacher"
     values = _table_values(
@@ -204,8 +204,8 @@ def family_values(encoder: str, entries: Sequence[ReleaseEntry], engine: str) ->
     has_words = entries[0].vocabulary.features is not None
     if has_words:
         rows["words"] = _means(corpus, lambda e: e.vocabulary)
-        rows[f"words and {TEACHERS} teachers"] = _means(corpus, partial(_with_words, three))
-    rows[f"{TEACHERS} teachers"] = _means(corpus, partial(_alone, three))
+        rows[f"words and {TEACHERS} teachers"] = _means(corpus, partial(with_words, three))
+    rows[f"{TEACHERS} teachers"] = _means(corpus, partial(alone, three))
     rows["strip"] = _means(corpus, lambda e: _marked(e, wordless(e)))
     middles = [strips.middles(e, _marked(e, wordless(e))) for e in corpus.entries]
     windows = [
@@ -214,15 +214,15 @@ def family_values(encoder: str, entries: Sequence[ReleaseEntry], engine: str) ->
         for state in entry.vocabulary.state_names
     ]
     rows["strip, no pixels"] = corpus.means(corpus.scores(np.array(windows)))
-    rows[f"strip and {TEACHERS} teachers"] = _means(corpus, lambda e: _marked(e, _alone(three, e)))
+    rows[f"strip and {TEACHERS} teachers"] = _means(corpus, lambda e: _marked(e, alone(three, e)))
     pairs = [(f"strip and {TEACHERS} teachers", "strip"), ("strip", "strip, no pixels")]
     pairs += [(f"{TEACHERS} teachers", "words")] if has_words else []
     name = f"rendered families, {encoder} ({len(corpus.entries)} videos)"
     values = _table_values(name, rows, pairs)
     once = [e for e in corpus.entries if all(len(w) == 1 for w in e.references.values())]
     part = Corpus(once, engine)
-    rows = {f"{TEACHERS} teachers": _means(part, partial(_alone, three))}
-    rows |= _in_order(part, {"teachers": partial(_alone, three)})
+    rows = {f"{TEACHERS} teachers": _means(part, partial(alone, three))}
+    rows |= _in_order(part, {"teachers": partial(alone, three)})
     name = f"of these, each state once, {encoder} ({len(once)} videos)"
     pairs = [("ordered, teachers", row) for row in ("equal parts", "ordered, without change")]
     pairs.append(("timeline in order, teachers", "ordered, teachers"))
@@ -236,11 +236,13 @@ def _covered(entry: ReleaseEntry, others: Iterable[ReleaseEntry]) -> bool:
     return set(entry.vocabulary.states) <= taught_states
 
 
-def _with_words(kin: Kin, entry: ReleaseEntry) -> Vocabulary:
+def with_words(kin: Kin, entry: ReleaseEntry) -> Vocabulary:
+    """Return the words of a history, taught by its kin."""
     return taught(entry.vocabulary, map(teacher, kin[entry.id]))
 
 
-def _alone(kin: Kin, entry: ReleaseEntry) -> Vocabulary:
+def alone(kin: Kin, entry: ReleaseEntry) -> Vocabulary:
+    """Return the states of a history without words, taught by its kin."""
     return taught(wordless(entry), map(teacher, kin[entry.id]))
 
 

@@ -32,6 +32,7 @@ from dejacue_paper.experiments import rendered
 from dejacue_paper.experiments.beyond import HALVES, sets
 from dejacue_paper.experiments.corpus import Benchmark
 from dejacue_paper.experiments.examples import DRAWS, inside, with_frames
+from dejacue_paper.experiments.like import alone, kin_of, with_words
 from dejacue_paper.experiments.table import Experiment, Result, Value
 
 Labels = NDArray[np.int64]
@@ -204,26 +205,40 @@ def trust(benchmark: Benchmark) -> Result:
     """Measure whether the confidence ranks occurrences, and what the surest of them are worth."""
     values: list[Value] = []
     for name, corpus in sets(benchmark).items():
-        rows = [row for entry in corpus.entries for row in _trusted(entry)]
-        for which, chosen in (("all", rows), ("best of a state", [r for r in rows if r[2]])):
-            confidence = np.array([row[0] for row in chosen])
-            right = np.array([row[1] for row in chosen])
-            row = f"{name}: {which}"
-            values.append(Value(row, "AUC", area(confidence, right), None, unit="AUC"))
-            for share in COVERAGE:
-                surest = np.argsort(-confidence, kind="stable")[: max(1, round(share * len(right)))]
-                values.append(
-                    Value(row, f"right, surest {share:.0%}", float(right[surest].mean()), None)
-                )
-            for at, third in zip((1, 2), np.quantile(confidence, [1 / 3, 2 / 3]), strict=True):
-                values.append(Value(row, f"third {at}", float(third), None, unit="confidence"))
+        values += _ranked(name, corpus.entries)
         values += _of_states(f"{name}: states", corpus.entries)
+    kin = kin_of(benchmark.vost.entries)
+    for name in ("half A", "half B"):
+        able = [entry for entry in sets(benchmark)[name].entries if kin[entry.id]]
+        for beside, vocabulary_of in (("words and teachers", with_words), ("teachers", alone)):
+            taught = [replace(e, vocabulary=vocabulary_of(kin, e)) for e in able]
+            values += _ranked(f"{name}, {beside}", taught)
     about = (
         "Right: tIoU ≥ .5 with a reference of the state; of states, that of the best occurrence. "
         "L: how far looks lie from those of other states. Doubtful: named so by a note, because "
         "the highest L of a state is low."
     )
     return Result(tuple(values), {}, (HALVES, about))
+
+
+def _ranked(name: str, entries: Entries) -> list[Value]:
+    """Return how the confidence ranks all occurrences of these histories, and the best of each
+    state."""
+    values: list[Value] = []
+    rows = [row for entry in entries for row in _trusted(entry)]
+    for which, chosen in (("all", rows), ("best of a state", [r for r in rows if r[2]])):
+        confidence = np.array([row[0] for row in chosen])
+        right = np.array([row[1] for row in chosen])
+        row = f"{name}: {which}"
+        values.append(Value(row, "AUC", area(confidence, right), None, unit="AUC"))
+        for share in COVERAGE:
+            surest = np.argsort(-confidence, kind="stable")[: max(1, round(share * len(right)))]
+            values.append(
+                Value(row, f"right, surest {share:.0%}", float(right[surest].mean()), None)
+            )
+        for at, third in zip((1, 2), np.quantile(confidence, [1 / 3, 2 / 3]), strict=True):
+            values.append(Value(row, f"third {at}", float(third), None, unit="confidence"))
+    return values
 
 
 def _of_states(row: str, entries: Entries) -> list[Value]:

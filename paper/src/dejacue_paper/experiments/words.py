@@ -15,7 +15,7 @@ import numpy as np
 from dejacue.evaluation import METRICS, best_tiou, compare, metrics
 from dejacue.method.contrast import Contrast
 from dejacue.method.coordinates import unit_rows
-from dejacue.method.wording import words_report
+from dejacue.pipeline.words import check_words
 from dejacue.records import Vocabulary
 from dejacue_paper.data.release import TEMPLATES, ReleaseEntry
 from dejacue_paper.experiments.beyond import HALVES, sets
@@ -34,7 +34,7 @@ from dejacue_paper.experiments.table import (
 BOTH, ONE_FORM = "all descriptions", "one description per state"
 ALIKE, MIXED = "one per state, phrased alike", "one per state, phrased differently"
 LISTED_METRICS = ("r1_05", "top1_tiou")
-COSINE, CORRELATION = "cosine of contrasts", "correlation of evidence"
+COSINE = "cosine of contrasts"
 RANK = "rank correlation with Top-1 tIoU"
 DRAWS, SEED = 10_000, 3407
 MIN_HISTORIES = 10  # histories, which have no rank correlation to speak of
@@ -113,19 +113,17 @@ def _unit(row: Table) -> Table:
 def _agreement(name: str, corpus: Corpus) -> list[Value]:
     """Compare two descriptions of a state as ``dejacue words`` does, and whether what it shows goes
     with how well the state is found."""
-    cosines, correlations = [], []
+    cosines = []
     alone = Contrast(pooling=0)
     for entry in corpus.entries:
-        report = words_report(entry.vocabulary, entry.history)
-        cosines.append(float(np.mean([pair.cosine for pair in report.pairs])))
-        correlations.append(float(np.mean([pair.correlation for pair in report.pairs])))
+        report = check_words(entry.vocabulary)
+        cosines.append(float(np.mean([row.agreement for row in report.descriptions])))
     row = f"{name}: two descriptions"
     overlap = corpus.paraphrases(corpus.windows("vocabulary", alone))["paraphrase_window_tiou"]
     scores = corpus.scores(corpus.windows("vocabulary", "contrast"))[:, 2]
     scores_by_history = np.array([scores[corpus.rows[entry.id]].mean() for entry in corpus.entries])
     values = [
         *_with_interval(row, COSINE, corpus, cosines),
-        *_with_interval(row, CORRELATION, corpus, correlations),
         Value(row, "tIoU of windows, each alone", overlap, None),
     ]
     if len(scores_by_history) < MIN_HISTORIES:
@@ -133,7 +131,6 @@ def _agreement(name: str, corpus: Corpus) -> list[Value]:
     return [
         *values,
         *_ranked(f"{row}, {COSINE}", np.array(cosines), scores_by_history),
-        *_ranked(f"{row}, {CORRELATION}", np.array(correlations), scores_by_history),
     ]
 
 

@@ -48,7 +48,7 @@ from dejacue.sources.build import (
     encode_chunks,
 )
 from dejacue.sources.encoders import Encoder
-from dejacue.sources.masks.labels import BufferPool
+from dejacue.sources.masks.buffers import BufferPool
 from dejacue.sources.remote import is_remote, listing
 from dejacue.sources.sizes import pixel_limit
 

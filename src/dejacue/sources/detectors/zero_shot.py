@@ -46,8 +46,9 @@ from dejacue.sources.detectors.base import (
     distinct,
 )
 from dejacue.sources.documents import read_json
+from dejacue.sources.encoders.named import ModelFiles, find_model
 from dejacue.sources.encoders.torch_models import LOCAL, choose_device
-from dejacue.sources.encoders.weights import ModelFiles, Weights, find_model
+from dejacue.sources.encoders.weights import Weights
 
 DEFAULT = "llmdet"
 REPOSITORIES = {

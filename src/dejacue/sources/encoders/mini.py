@@ -19,7 +19,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dejacue.errors import InputError
-from dejacue.method.suggestions import content_words
 from dejacue.records.history import MINI
 from dejacue.records.words import Spelling
 from dejacue.sources.encoders.base import Crops, Encoder, Rows, in_batches, unit
@@ -32,6 +31,13 @@ BATCH = 64
 # were not trained on are below it (tests/sources/encoders/test_mini.py).
 MAX_DISTANCE = 250.0
 MAX_UNLIKE = 0.25  # share of the pictures of a history
+_WORD = re.compile(r"[^\W\d_]+")
+_FUNCTION_WORDS = frozenset(
+    _WORD.findall(
+        "a an and are as at been being by down for from has in into is "
+        "it its no not of off on onto or out over that the this to up with"
+    )
+)
 
 
 @dataclass(frozen=True)
@@ -70,6 +76,12 @@ class WordTokenizer:
 
 def split(text: str) -> list[str]:
     return re.findall(r"[a-z0-9]+", text.lower())
+
+
+def content_words(texts: Iterable[str]) -> frozenset[str]:
+    """Return the words in small letters, without function words."""
+    words = frozenset(word for text in texts for word in _WORD.findall(text.lower()))
+    return words - _FUNCTION_WORDS
 
 
 class Mini(Encoder):

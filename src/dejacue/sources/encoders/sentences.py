@@ -128,3 +128,24 @@ def compare(encoder: Encoder, sentences: Sequence[str], tolerance: float = TOLER
     if np.asarray(np.corrcoef(ranks))[0, 1] >= IN_ORDER:
         return Comparison(largest, "pooling, normalisation or a prompt (their order is kept)")
     return Comparison(largest, "the tokenizer or the model (not even their order is kept)")
+
+
+def compare_with_release(name: str, encoder: Encoder, tolerance: float = TOLERANCE) -> str:
+    """Say how far an encoder's texts are from those of the paper's release; refuse one that is
+    further away than another precision explains. MissingData: the release is not here."""
+    sentences = read_sentences()
+    result = compare(encoder, sentences, tolerance)
+    of = f"{len(sentences)} sentences of the paper"
+    if not result.differs:
+        within = f"at most {result.largest:.4f} (allowed: {tolerance:.4f})"
+        return f"{name}: the cosines of {of} differ from the published ones by {within}"
+    problem = (
+        f"{name}: the cosines of {of} differ from the published ones by up to "
+        f"{result.largest:.4f}; what differs is {result.differs}"
+    )
+    if result.slight:
+        return problem
+    raise InputError(
+        f"{problem}; delete its files, which dejacue weights ls {name} lists, then run dejacue "
+        f"weights fetch {name}; if that does not help, its source has changed"
+    )

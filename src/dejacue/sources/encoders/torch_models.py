@@ -33,13 +33,14 @@ from dejacue.sources.encoders.base import (
     spelled,
     unit,
 )
+from dejacue.sources.encoders.named import ModelFiles, find_model
 from dejacue.sources.encoders.preprocess import (
     Preprocessing,
     of_open_clip,
     of_timm,
     of_transformers,
 )
-from dejacue.sources.encoders.weights import ModelFiles, find_model, first_sentence
+from dejacue.sources.encoders.weights import first_sentence
 
 REMEDY = extra("torch")
 OPEN_CLIP_REMEDY = extra("openclip")

@@ -7,30 +7,20 @@ alone would mean nothing.
 
 from __future__ import annotations
 
-import math
-import os
-import struct
-import weakref
-import zlib
-from collections import deque
 from collections.abc import Callable, Iterable
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import DTypeLike, NDArray
+from numpy.typing import NDArray
 
 from dejacue.errors import InputError, first_line, in_file, named
 from dejacue.sources.crops import MeasuredArray, compiled, measured
+from dejacue.sources.masks.buffers import BufferPool
+from dejacue.sources.masks.png import read_flat_png
 from dejacue.sources.masks.reader import Keys, Objects, Rows
-from dejacue.sources.sizes import check_size, open_picture
+from dejacue.sources.sizes import open_picture
 
-SIGNATURE = b"\x89PNG\r\n\x1a\n"
-GREY, PALETTE = 0, 3
-DEPTHS = {GREY: (8,), PALETTE: (1, 2, 4, 8)}  # Pillow spreads a grey of fewer bits over 0 … 255
-MAX_PNG_BYTES = 1 << 24  # of a file; a mask has some thousands
-TAIL_BYTES = 16  # behind the numbers: where there are any above 0, for the next reader
 VOID = 255
 PICTURES = (".png", ".jpg", ".jpeg", ".bmp", ".tif", ".tiff", ".webp")
 LOSSY = (".jpg", ".jpeg", ".webp")
@@ -44,96 +34,6 @@ MAX_BUFFERED_BYTES = 64 << 20  # of rows that were looked at, so that they are d
 CHOOSE_VOID = "choose the setting kind=indexed (255 is void) or kind=binary (255 is the object)"
 CHOOSE_KIND = "choose the setting kind=indexed or kind=binary"
 A_MASK = "a mask has flat values: 0 where there is no object, and one number (or 255) where it is"
-MAX_IDLE_BYTES = 64 << 20  # of arrays that are used again
-
-
-class BufferPool:
-    """Gives arrays, and takes their memory back when neither they nor their parts are in use: pages
-    that are taken anew for every frame cost more than filling them.
-
-    An array that looks at foreign memory is kept alive by all of its parts: numpy does not lead
-    them past it, to the memory itself. So memory is idle when that array has gone. Nothing is
-    locked, since the last part may be dropped anywhere.
-    """
-
-    def __init__(self) -> None:
-        self._idle: deque[memoryview] = deque()
-        self._used: dict[int, weakref.ref[NDArray[Any]]] = {}  # by the id of their memory
-
-    def empty(self, shape: tuple[int, ...], dtype: DTypeLike = np.uint8) -> NDArray[Any]:
-        """Return an array of zeros, or of what one of this size was left with."""
-        nbytes = math.prod(shape) * np.dtype(dtype).itemsize
-        if not nbytes:
-            return np.empty(shape, dtype)
-        memory = self._taken(nbytes) or np.zeros(nbytes, np.uint8).data
-        flat = np.frombuffer(memory, dtype)
-        self._used[id(memory)] = weakref.ref(flat, partial(self._give_back, memory))
-        return flat.reshape(shape)
-
-    def _taken(self, nbytes: int) -> memoryview | None:
-        """Return idle memory of this size; forget what has another one."""
-        while self._idle:
-            try:
-                memory = self._idle.pop()
-            except IndexError:  # another thread was faster
-                break
-            if memory.nbytes == nbytes:
-                return memory
-        return None
-
-    def _give_back(self, memory: memoryview, flat: weakref.ref[NDArray[Any]]) -> None:
-        del self._used[id(memory)]
-        if (len(self._idle) + 1) * memory.nbytes <= MAX_IDLE_BYTES:
-            self._idle.append(memory)
-
-
-def read_flat_png(path: Path, pool: BufferPool | None = None) -> MeasuredArray | None:
-    """Return the (H, W) numbers of a palette or grey PNG, in memory of the pool; None where it is
-    another picture, or damaged: Pillow reads it, or says what is wrong."""
-    if compiled is None or path.suffix.lower() != ".png":
-        return None
-    with open(path, "rb", buffering=0) as file:
-        nbytes = os.fstat(file.fileno()).st_size
-        parts = _parts(file.read(nbytes)) if nbytes <= MAX_PNG_BYTES else None
-    if parts is None:
-        return None
-    header, stream = parts
-    width, height, depth, kind, *rest = struct.unpack(">IIBBBBB", header)
-    if depth not in DEPTHS.get(kind, ()) or any(rest) or not 0 < width < 1 << 31 or not height:
-        return None
-    check_size(width, height)
-    room = (pool or BufferPool()).empty((height * width + TAIL_BYTES,))
-    if (known := compiled.labels(stream, room, height, width, depth)) is None:
-        return None
-    array = room[:-TAIL_BYTES].reshape(height, width)
-    numbers, box = frozenset(known[0]), known[1]
-    return measured(array, box if numbers - {0} else None, numbers)
-
-
-def _parts(content: bytes) -> tuple[bytes, Any] | None:
-    """Return the header and the compressed rows, if every chunk is whole and they are the only ones
-    that must be understood, beside the palette."""
-    header, stream, at = b"", [], len(SIGNATURE)
-    if not content.startswith(SIGNATURE):
-        return None
-    while at + 12 <= len(content):
-        (length,) = struct.unpack_from(">I", content, at)
-        end = at + 8 + length
-        if end + 4 > len(content):
-            return None
-        name = content[at + 4 : at + 8]
-        if zlib.crc32(memoryview(content)[at + 4 : end]) != int.from_bytes(content[end : end + 4]):
-            return None
-        if name == b"IHDR" and length == 13 and not header:
-            header = content[at + 8 : end]
-        elif name == b"IDAT" and header:
-            stream.append(memoryview(content)[at + 8 : end])
-        elif name == b"IEND":
-            return (header, b"".join(stream)) if stream else None
-        elif (name != b"PLTE" and name[:1].isupper()) or name == b"acTL":
-            return None
-        at = end + 4
-    return None
 
 
 class LabelRows(Rows):

@@ -23,7 +23,7 @@ def compressed(image: NDArray[np.uint8], level: float) -> NDArray[np.uint8]:
 
     stream = io.BytesIO()
     Image.fromarray(image).save(stream, "JPEG", quality=round(60 - 54 * level))
-    return np.array(Image.open(stream))
+    return np.array(Image.open(stream, formats=["JPEG"]))
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,8 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 
-from dejacue.sources.masks import labels as buffers
-from dejacue.sources.masks.labels import BufferPool
+from dejacue.sources.masks import buffers
+from dejacue.sources.masks.buffers import BufferPool
 
 
 def address(array: np.ndarray) -> int:

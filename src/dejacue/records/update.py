@@ -1,0 +1,60 @@
+"""Update and Revision: what a live reading says of a frame, and of those before it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from dejacue.records.interval import Interval, Window
+
+
+@dataclass(frozen=True, slots=True)
+class Revision:
+    """Frames whose state was another one before; None: it was unknown, or they are in none."""
+
+    window: Window
+    was: str | None
+    now: str | None
+
+    def to_dict(self) -> dict[str, Any]:
+        return {**asdict(self.window), "was": self.was, "now": self.now}
+
+
+@dataclass(frozen=True, slots=True)
+class Update:
+    """The state of an object now, and what changed with the latest frame.
+
+    state       that the object is in now; None: it is not seen, in none of the states, or too
+                little of it was seen so far
+    since       the frame from which on it is, as far as is known now
+    evidence    by state, in deviations from its mean so far; empty where the object is not seen
+    closed      occurrences that have ended and stayed the same for the delay
+    withdrawn   closed occurrences that are no longer found; what is found instead is closed
+    revised     frames whose state was another one before
+    waits       frames that have to come before the first state is named
+    """
+
+    frame: int
+    time_s: float | None = None
+    state: str | None = None
+    since: int | None = None
+    evidence: Mapping[str, float] = field(default_factory=dict)
+    closed: tuple[Interval, ...] = ()
+    withdrawn: tuple[Interval, ...] = ()
+    revised: tuple[Revision, ...] = ()
+    waits: int = 0
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values for JSON; what is unknown or empty is left out, except the state."""
+        values = {
+            "time_s": self.time_s,
+            "since": self.since,
+            "evidence": {name: round(value, 4) for name, value in self.evidence.items()},
+            "closed": [interval.to_dict() for interval in self.closed],
+            "withdrawn": [interval.to_dict() for interval in self.withdrawn],
+            "revised": [revision.to_dict() for revision in self.revised],
+            "waits": self.waits or None,
+        }
+        known = {name: value for name, value in values.items() if value not in (None, {}, [])}
+        return {"frame": self.frame, "state": self.state, **known}
