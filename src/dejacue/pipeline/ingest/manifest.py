@@ -19,7 +19,8 @@ from pathlib import Path
 from typing import Any
 
 from dejacue.errors import DejaCueError, InputError, SeveralProblems, StrPath, in_file, shortened
-from dejacue.pipeline.job import ALL_FRAMES, Job, VideoOptions
+from dejacue.pipeline.job import ALL_FRAMES, Job
+from dejacue.pipeline.request import Sampling
 from dejacue.pipeline.where import ByName, InMasks, InRegion, Where
 from dejacue.records.history import COLUMNS, FRAME_STEP, LOOKED_AT, MEANINGLESS, PROBLEMS
 from dejacue.sources import remote
@@ -31,7 +32,7 @@ from dejacue.sources.tracks.prompts import TypedPrompts, parse_prompts
 from dejacue.sources.video import ERRORS
 
 MAX_MANIFEST_BYTES = 1 << 30
-SAMPLING = tuple(VideoOptions.__dataclass_fields__)
+SAMPLING = tuple(Sampling.__dataclass_fields__)
 NOT_TEXT = frozenset({"objects", *SAMPLING})
 TYPES: dict[str, type] = dict.fromkeys(("start", "end", "stride", "stream"), int)
 TYPES |= dict.fromkeys(("start_s", "end_s", "fps", "rate"), float)
@@ -278,7 +279,7 @@ def _item(row: Mapping[str, Any], folder: str) -> tuple[Item | None, list[str]]:
         video=video,
         where=where,
         objects=objects,
-        sampling=VideoOptions(**numbers) if numbers else ALL_FRAMES,
+        sampling=Sampling(**numbers) if numbers else ALL_FRAMES,
         **columns,
         source=source,
         extra=texts,
