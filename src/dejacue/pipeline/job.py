@@ -69,7 +69,7 @@ def changed_options(options: Sampling | EncoderOptions | TrackerOptions) -> dict
     return {n: str(v) for n, v in vars(options).items() if v != getattr(default, n)}
 
 
-ALL_FRAMES, USUAL_ENCODER = Sampling(), EncoderOptions()  # shared by all jobs of a manifest
+ALL_FRAMES, USUAL_ENCODER = Sampling(), EncoderOptions()
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -254,7 +254,7 @@ class FindRequest:
         for name in named_here.keys() & self.sampling.changed.keys():
             problem = f"{name} is given as well as in sampling"
             raise InputError(f"{problem}; leave one of them out")
-        return replace(self.sampling, **named_here)
+        return replace(self.sampling, **named_here) if named_here else self.sampling
 
 
 def request_fields() -> dict[str, Field[Any]]:
