@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import inspect
+import re
 from dataclasses import MISSING, fields
+from typing import ForwardRef, get_args
 
 import pytest
 import typer
@@ -12,13 +14,21 @@ from helpers.errors import refused
 from dejacue import FindRequest, Sampling, find
 from dejacue.cli.app import app
 from dejacue.method import Reading
-from dejacue.pipeline.request import request_fields
+from dejacue.pipeline.request import asked_fields
 from dejacue_paper import generate
 
 # Fields that a command has no option of its own for, or behind --set
 NOT_TYPED = {"order", "prompts", "sampling", "detector", "folder", "progress"}
 NOT_TYPED |= {"start_s", "end_s", "rate", "errors"}
 OPTIONS = {"source": "video", "vocabulary": "states", "example": "examples"}
+
+
+def _spelt(type_: object) -> str:
+    """Return a type of a field as it is written in the signature of ``find``."""
+    first = get_args(type_)[0]
+    if isinstance(first, ForwardRef):
+        return first.__forward_arg__
+    return re.sub(r"\w+\.", "", inspect.formatannotation(first))
 
 
 def test_find_has_the_fields_of_a_request_with_their_defaults() -> None:
@@ -30,24 +40,23 @@ def test_find_has_the_fields_of_a_request_with_their_defaults() -> None:
         default = parameter.empty if field.default is MISSING else field.default
         assert parameter.default == default, field.name
         assert (parameter.kind is parameter.KEYWORD_ONLY) == field.kw_only, field.name
-        assert parameter.annotation == field.type, field.name
+        assert parameter.annotation == _spelt(field.type), field.name
 
 
 def test_the_command_has_the_help_the_group_and_the_defaults_of_the_fields() -> None:
-    known, options = request_fields(), {}
+    known, options = asked_fields(), {}
+    defaults = {field.name: field.default for field in (*fields(Sampling), *fields(FindRequest))}
     for parameter in typer.main.get_command(app).commands["find"].params:
         name = OPTIONS.get(parameter.name, parameter.name)
         if name in known:
             options[name] = parameter
     assert known.keys() - options.keys() == NOT_TYPED
     for name, parameter in options.items():
-        field = known[name]
-        assert parameter.help.startswith(field.metadata["help"]), name
+        assert parameter.help.startswith(known[name].help), name
         if name != "video":
-            assert parameter.rich_help_panel == field.metadata["group"], name
-            assert (parameter.default or None) == (field.default or None), name
-            many = field.metadata["written"] == list[str]
-            assert parameter.multiple is many, name
+            assert parameter.rich_help_panel == known[name].group, name
+            assert (parameter.default or None) == (defaults[name] or None), name
+            assert parameter.multiple is (known[name].written == list[str]), name
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ import msgspec
 import typer
 
 from dejacue.errors import InputError, unknown
-from dejacue.pipeline.request import FindRequest, LazyModel, Sampling, request_fields
+from dejacue.pipeline.request import FindRequest, LazyModel, Sampling, asked_fields
 from dejacue.sources.sizes import pixel_limit
 
 if TYPE_CHECKING:
@@ -53,13 +53,13 @@ def option(
 
 def asked(name: str, *names: str, values: Callable[[], Iterable[str]] | None = None) -> Any:
     """Return the option of a field of a request, whose help and panel it has."""
-    known = request_fields()[name].metadata
-    return option(known["help"], *names, panel=known["group"], values=values)
+    text = asked_fields()[name]
+    return option(text.help, *names, panel=text.group, values=values)
 
 
 def argument(name: str) -> Any:
     """Return a field of a request that is an argument."""
-    return typer.Argument(help=request_fields()[name].metadata["help"])
+    return typer.Argument(help=asked_fields()[name].help)
 
 
 def output(help: str, panel: str | None = None) -> Any:

@@ -4,11 +4,19 @@ of the studio are one; each field has its type, default, help and group here and
 This module imports nothing heavy, so that ``dejacue find --help`` is quick.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
-from dataclasses import KW_ONLY, Field, dataclass, field, fields, replace
-from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
+from dataclasses import KW_ONLY, dataclass, fields, replace
+from typing import (
+    TYPE_CHECKING,
+    Annotated,
+    Any,
+    Generic,
+    NamedTuple,
+    Self,
+    TypeAlias,
+    TypeVar,
+    get_args,
+)
 
 from dejacue.errors import InputError, StrPath, named
 
@@ -32,10 +40,12 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-def _asked(help: str, group: str, written: type = str) -> dict[str, Any]:
-    """Return what is said of a field: help and group of its option on the command line, and its
-    type in a file."""
-    return {"help": help, "group": group, "written": written}
+class OptionText(NamedTuple):
+    """What stands beside the type of a field: group and help of its option, its type in a file."""
+
+    group: str
+    help: str
+    written: type = str
 
 
 @dataclass(frozen=True)
@@ -56,30 +66,23 @@ class Sampling:
 
     start: int | None = None
     end: int | None = None
-    start_s: float | None = field(default=None, metadata=_asked("First second.", "Frames", float))
-    end_s: float | None = field(default=None, metadata=_asked("Last second.", "Frames", float))
-    stride: int | None = field(
-        default=None,
-        metadata=_asked(
-            "Take every n-th frame (default: all; slow encoders, about 4 per second).",
-            "Frames",
-            int,
-        ),
-    )
+    start_s: Annotated[float | None, "Frames", "First second.", float] = None
+    end_s: Annotated[float | None, "Frames", "Last second.", float] = None
+    stride: Annotated[
+        int | None,
+        "Frames",
+        "Take every n-th frame (default: all; slow encoders, about 4 per second).",
+        int,
+    ] = None
     fps: float | None = None
-    rate: float | None = field(
-        default=None, metadata=_asked("Images per second, of a folder.", "Frames", float)
-    )
-    errors: str = field(
-        default="skip", metadata=_asked("Frames that cannot be decoded: skip or fail.", "Frames")
-    )
-    stream: int | None = field(
-        default=None,
-        metadata=_asked("Video stream, as ffprobe counts (default: the largest).", "Frames", int),
-    )
+    rate: Annotated[float | None, "Frames", "Images per second, of a folder.", float] = None
+    errors: Annotated[str, "Frames", "Frames that cannot be decoded: skip or fail."] = "skip"
+    stream: Annotated[
+        int | None, "Frames", "Video stream, as ffprobe counts (default: the largest).", int
+    ] = None
 
     @classmethod
-    def between(cls, start: int | str | None, end: int | str | None, **options: Any) -> Sampling:
+    def between(cls, start: int | str | None, end: int | str | None, **options: Any) -> Self:
         """Return the sampling from a frame (120), second (4.5s) or time (1:30) to another."""
         first, first_s = _frame_or_seconds("start", start)
         last, last_s = _frame_or_seconds("end", end)
@@ -111,141 +114,101 @@ class FindRequest:
     5
     """
 
-    video: Source = field(
-        metadata=_asked(
-            "A video, a folder of images, or a quoted glob; or the result of an earlier run: a "
-            "history (.npz) or its folder.",
-            "Video",
-        )
-    )
-    states: VocabularySource | None = field(
-        default=None,
-        metadata=_asked(
-            "Descriptions of each state: words (.yaml, .json) or features (.npz); optional if "
-            "examples, marks or other results show the states.",
-            "States",
-        ),
-    )
+    video: Annotated[
+        "Source",
+        "Video",
+        "A video, a folder of images, or a quoted glob; or the result of an earlier run: a "
+        "history (.npz) or its folder.",
+    ]
+    states: Annotated[
+        "VocabularySource | None",
+        "States",
+        "Descriptions of each state: words (.yaml, .json) or features (.npz); optional if "
+        "examples, marks or other results show the states.",
+    ] = None
     _: KW_ONLY
-    examples: Examples | MoreExamples | None = field(
-        default=None,
-        metadata=_asked(
-            "STATE=EXAMPLE: a frame of the file (120), frames (120-180), a time (4.5s, 1:30), "
-            "cup.jpg, other.history.npz@33; none=45: in none of the states.",
-            "States",
-            list[str],
-        ),
-    )
-    like: Like | Sequence[Like] = field(
-        default=(),
-        metadata=_asked(
-            "The folder of an earlier result, in which you named frames: it shows the states.",
-            "States",
-            list[str],
-        ),
-    )
-    order: Sequence[str] | None = field(
-        default=None,
-        metadata=_asked(
-            "The only order of the states (a,b,c, then a again), of the readout timeline.", "States"
-        ),
-    )
-    exhaustive: bool = field(
-        default=False,
-        metadata=_asked(
-            "Every frame shows one of the states; without it, beside examples frames may show "
-            "none of them.",
-            "States",
-            bool,
-        ),
-    )
-    masks: MaskSource | InMasks | None = field(
-        default=None,
-        metadata=_asked(
-            "Masks of the object: PNG or YOLO folder, glob, .npz, .json, .jsonl, .csv or .txt.",
-            "Object",
-        ),
-    )
-    objects: Objects = field(
-        default=None,
-        metadata=_asked(
-            "Mask ids: one (1), several with a history each (1,2 or all), or the pieces of one "
-            "(1+2).",
-            "Object",
-        ),
-    )
-    box: Sequence[float] | None = field(
-        default=None,
-        metadata=_asked(
-            "Box x0,y0,x1,y1@FRAME around the object; 2:… for object 2.", "Object", list[str]
-        ),
-    )
-    point: Sequence[float] | None = field(
-        default=None, metadata=_asked("Point x,y@FRAME on the object.", "Object", list[str])
-    )
-    prompts: Prompt | Prompts = field(
-        default=(), metadata=_asked("Boxes, points and masks in any frame.", "Object")
-    )
-    name: str | Sequence[str] | None = field(
-        default=None,
-        metadata=_asked(
-            "What the object is called, or a picture of it, to find it (default: object in the "
-            "vocabulary).",
-            "Object",
-            list[str],
-        ),
-    )
-    whole: bool = field(
-        default=False, metadata=_asked("Every frame is the object.", "Object", bool)
-    )
-    fixed: bool = field(
-        default=False,
-        metadata=_asked(
-            "The box stays where it is, or moves evenly between boxes.", "Object", bool
-        ),
-    )
-    start: int | str | None = field(
-        default=None, metadata=_asked("First frame (120), second (4.5s) or time (1:30).", "Frames")
-    )
-    end: int | str | None = field(
-        default=None, metadata=_asked("Last frame, second or time, included.", "Frames")
-    )
-    fps: float | None = field(
-        default=None, metadata=_asked("Take this many frames per second.", "Frames", float)
-    )
-    sampling: Sampling = field(
-        default=Sampling(), metadata=_asked("What else says which frames are used.", "Frames")
-    )
-    encoder: Encoder | str | LazyModel[EncoderOptions] | None = field(
-        default=None,
-        metadata=_asked(
-            "siglip2 (default), siglip2:int8, siglip2-large, siglip2-so400m, lite (small, "
-            "knows no words), mini (knows only the demo), hf:NAME, openclip:NAME, timm:NAME, "
-            "or a plug-in.",
-            "Method",
-        ),
-    )
-    tracker: Tracker | str | LazyModel[TrackerOptions] | None = field(
-        default=None,
-        metadata=_asked("sam2, sam2-tiny, edgetam, … (default: sam2, if installed).", "Object"),
-    )
-    detector: Detector | str | None = field(
-        default=None, metadata=_asked("Finds the object by its name.", "Object")
-    )
-    readout: str | Readout | ReadOptions = field(
-        default="timeline",
-        metadata=_asked(
-            "timeline (every occurrence), contrast (one window a state), published (the "
-            "paper), scan, or a plug-in.",
-            "Method",
-        ),
-    )
-    folder: StrPath | None = field(
-        default=None, metadata=_asked("Where all of it is kept and reused.", "Results")
-    )
-    progress: Progress | None = field(
-        default=None, metadata=_asked("Is called with how far it is.", "Results")
-    )
+    examples: Annotated[
+        "Examples | MoreExamples | None",
+        "States",
+        "STATE=EXAMPLE: a frame of the file (120), frames (120-180), a time (4.5s, 1:30), "
+        "cup.jpg, other.history.npz@33; none=45: in none of the states.",
+        list[str],
+    ] = None
+    like: Annotated[
+        "Like | Sequence[Like]",
+        "States",
+        "The folder of an earlier result, in which you named frames: it shows the states.",
+        list[str],
+    ] = ()
+    order: Annotated[
+        Sequence[str] | None,
+        "States",
+        "The only order of the states (a,b,c, then a again), of the readout timeline.",
+    ] = None
+    exhaustive: Annotated[
+        bool,
+        "States",
+        "Every frame shows one of the states; without it, beside examples frames may show none "
+        "of them.",
+        bool,
+    ] = False
+    masks: Annotated[
+        "MaskSource | InMasks | None",
+        "Object",
+        "Masks of the object: PNG or YOLO folder, glob, .npz, .json, .jsonl, .csv or .txt.",
+    ] = None
+    objects: Annotated[
+        "Objects",
+        "Object",
+        "Mask ids: one (1), several with a history each (1,2 or all), or the pieces of one (1+2).",
+    ] = None
+    box: Annotated[
+        Sequence[float] | None,
+        "Object",
+        "Box x0,y0,x1,y1@FRAME around the object; 2:… for object 2.",
+        list[str],
+    ] = None
+    point: Annotated[
+        Sequence[float] | None, "Object", "Point x,y@FRAME on the object.", list[str]
+    ] = None
+    prompts: Annotated["Prompt | Prompts", "Object", "Boxes, points and masks in any frame."] = ()
+    name: Annotated[
+        str | Sequence[str] | None,
+        "Object",
+        "What the object is called, or a picture of it, to find it (default: object in the "
+        "vocabulary).",
+        list[str],
+    ] = None
+    whole: Annotated[bool, "Object", "Every frame is the object.", bool] = False
+    fixed: Annotated[
+        bool, "Object", "The box stays where it is, or moves evenly between boxes.", bool
+    ] = False
+    start: Annotated[
+        int | str | None, "Frames", "First frame (120), second (4.5s) or time (1:30)."
+    ] = None
+    end: Annotated[int | str | None, "Frames", "Last frame, second or time, included."] = None
+    fps: Annotated[float | None, "Frames", "Take this many frames per second.", float] = None
+    sampling: Annotated[Sampling, "Frames", "What else says which frames are used."] = Sampling()
+    encoder: Annotated[
+        "Encoder | str | LazyModel[EncoderOptions] | None",
+        "Method",
+        "siglip2 (default), siglip2:int8, siglip2-large, siglip2-so400m, lite (small, knows no "
+        "words), mini (knows only the demo), hf:NAME, openclip:NAME, timm:NAME, or a plug-in.",
+    ] = None
+    tracker: Annotated[
+        "Tracker | str | LazyModel[TrackerOptions] | None",
+        "Object",
+        "sam2, sam2-tiny, edgetam, … (default: sam2, if installed).",
+    ] = None
+    detector: Annotated["Detector | str | None", "Object", "Finds the object by its name."] = None
+    readout: Annotated[
+        "str | Readout | ReadOptions",
+        "Method",
+        "timeline (every occurrence), contrast (one window a state), published (the paper), "
+        "scan, or a plug-in.",
+    ] = "timeline"
+    folder: Annotated["StrPath | None", "Results", "Where all of it is kept and reused."] = None
+    progress: Annotated["Progress | None", "Results", "Is called with how far it is."] = None
 
     @property
     def sampled(self) -> Sampling:
@@ -257,10 +220,11 @@ class FindRequest:
         return replace(self.sampling, **named_here) if named_here else self.sampling
 
 
-def request_fields() -> dict[str, Field[Any]]:
-    """Return the fields of a request, and the rare ones of its sampling, by name."""
-    of_sampling = [option for option in fields(Sampling) if option.metadata]
-    return {option.name: option for option in (*fields(FindRequest), *of_sampling)}
+def asked_fields() -> dict[str, OptionText]:
+    """Return what is said of the fields of a request, and of those that only its sampling has."""
+    types = {option.name: option.type for option in (*fields(Sampling), *fields(FindRequest))}
+    texts = {name: get_args(type_)[1:] for name, type_ in types.items()}
+    return {name: OptionText(*parts) for name, parts in texts.items() if parts}
 
 
 def _frame_or_seconds(name: str, value: int | str | None) -> tuple[int | None, float | None]:

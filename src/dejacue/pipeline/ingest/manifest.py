@@ -23,7 +23,7 @@ import msgspec
 
 from dejacue.errors import DejaCueError, InputError, SeveralProblems, StrPath, in_file, shortened
 from dejacue.pipeline.job import ALL_FRAMES, Job
-from dejacue.pipeline.request import FindRequest, Sampling, request_fields
+from dejacue.pipeline.request import FindRequest, Sampling, asked_fields
 from dejacue.pipeline.where import InMasks, Where
 from dejacue.records.history import COLUMNS, FRAME_STEP, LOOKED_AT, MEANINGLESS, PROBLEMS
 from dejacue.sources import remote
@@ -36,9 +36,9 @@ from dejacue.sources.video import ERRORS
 
 MAX_MANIFEST_BYTES = 1 << 30
 FRAMES = {  # the columns that say which frames are used, and their types
-    name: option.metadata["written"]
-    for name, option in request_fields().items()
-    if option.metadata["group"] == "Frames" and name != "sampling"
+    name: text.written
+    for name, text in asked_fields().items()
+    if text.group == "Frames" and name != "sampling"
 }
 TYPES = {"whole": bool, **FRAMES}
 TYPE_NAMES = {int: "a whole number", float: "a number", bool: "yes or no"}
