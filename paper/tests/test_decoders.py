@@ -356,7 +356,7 @@ def test_checkpoints_that_do_not_fit_are_refused(tmp_path) -> None:
         ("losses 3", {"losses": 3}),
         ("settings.decoder", {"settings": {**settings, "decoder": ["moment"]}}),
         ("settings.seeds[0]", {"settings": {**settings, "seeds": [[3]]}}),
-        ("settings.seeds", {"settings": {**settings, "seeds": []}}),
+        ("settings: seeds ()", {"settings": {**settings, "seeds": []}}),
     ]
     for fact, change in changes:
         path.write_text(json.dumps(about | change))

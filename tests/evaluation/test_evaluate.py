@@ -211,7 +211,7 @@ MISMATCHES = [
 
 @pytest.mark.parametrize(("timelines", "references", "message"), MISMATCHES)
 def test_what_is_not_shared_is_named_and_refused(timelines, references, message) -> None:
-    with refused("only", "only what they have in common") as caught:
+    with refused("evaluate only what they have in common") as caught:
         evaluate({"ours": timelines}, references)
     assert re.search(message, str(caught.value))
 
@@ -249,7 +249,7 @@ def test_a_window_outside_the_frames_is_a_mistake_and_never_left_out(only_common
 def test_all_names_are_kept_and_only_the_message_is_short() -> None:
     many = [timeline_of(f"x{k}", a=[HIT]) for k in range(9)]
     for count, words in ((5, "x3, x4;"), (6, "x3, x4 … and 1 more"), (9, "x4 … and 4 more")):
-        with refused("only", words):
+        with refused(words):
             evaluate({"ours": [*FIRST, *many[:count]]}, REFERENCES)
     result = evaluate({"ours": [*FIRST, *many]}, REFERENCES, only_common=True)
     assert "x8" in result.left_out[0]
@@ -274,7 +274,7 @@ def test_a_history_that_one_method_lacks_is_left_out_of_all() -> None:
 
 def test_all_mismatches_stand_in_one_sentence_with_few_names_each() -> None:
     surplus = [timeline_of(f"x{n}", a=[HIT]) for n in range(8)]
-    with refused("only") as caught:
+    with refused("evaluate only") as caught:
         evaluate({"ours": [*FIRST, *surplus]}, [*REFERENCES, OTHER])
     message = str(caught.value)
     assert (
@@ -460,7 +460,7 @@ def test_methods_whose_files_have_one_name_are_told_apart_by_their_paths(printed
 
 def test_what_is_left_out_is_said(printed, files, tmp_path) -> None:
     files[0] = write_timelines(tmp_path / "[base].json", SECOND[1:])
-    with refused("only"):
+    with refused("evaluate only"):
         printed(files, output=tmp_path / "out.txt")
     assert not (tmp_path / "out.txt").exists()
     out, err = printed(files, only_common=True)

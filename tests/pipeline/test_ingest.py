@@ -240,7 +240,7 @@ def test_a_chunk_is_whole_batches_of_bounded_size() -> None:
 
 def test_a_fit_that_holds_its_encoder_is_refused(counting) -> None:
     counting.fit = lambda image: image
-    with refused("fit"):
+    with refused("its fit cannot be sent"):
         Decoding.of(counting)
 
 

@@ -581,7 +581,7 @@ def test_at_is_the_state_that_holds_there(timeline):
 
 def test_at_takes_either_a_time_or_a_frame(timeline):
     for arguments in ({}, {"time_s": 1.0, "frame": 3}):
-        with refused("time"):
+        with refused("a time in seconds, or a frame"):
             timeline.at(**arguments)
     with refused("times", "give at(frame=…)"):
         timeline_of(EACH).at(1.0)

@@ -483,7 +483,7 @@ def test_a_damaged_entry_reads_nothing_beyond_its_file(store, column, value) -> 
         changed = np.array(value, "<i8").tobytes()
         now.execute(f"UPDATE histories SET {column} = ?", (changed,))
     for read in (lambda: store["a"], lambda: list(store.query(words()))):
-        with refused("a", _index.REMEDY):
+        with refused('history "a"', _index.REMEDY):
             read()
     assert [damage.id for damage in store.verify()] == ["a"]
 

@@ -130,7 +130,8 @@ def parse_documents(text: str, *, twice: str = TWICE, remedy: str = "") -> list[
         raise InputError(f"{problem}; write both halves, or remove it") from None
     except (ValueError, RecursionError) as error:
         reason = "nested too deeply" if isinstance(error, RecursionError) else error
-        raise InputError(f"not valid JSON, or cut short ({reason}); {remedy}") from None
+        problem = f"not valid JSON, or cut short ({reason})"
+        raise InputError(f"{problem}; {remedy}" if remedy else problem) from None
     return documents
 
 

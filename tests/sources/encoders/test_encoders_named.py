@@ -271,7 +271,7 @@ def test_a_text_tower_without_a_length_is_refused(saved, tmp_path) -> None:
     from dejacue.sources.encoders.torch_models import text_length
 
     encoder = load_encoder(f"hf:{saved['siglip']}", device="cpu")
-    with refused("it"):
+    with refused("how many tokens it reads"):
         text_length("it", object(), encoder._tokenizer)
 
 
