@@ -51,7 +51,7 @@ class Frames:
         self.images = [rng.integers(0, 256, (720, 1280, 3), dtype=np.uint8) for _ in range(16)]
         self.length = count
 
-    def late(self):
+    def lazy_frames(self):
         for k in range(self.length):
             image = self.images[k % len(self.images)]
             image[360, 640] = k % 256, k // 256 % 256, k // 65536  # every frame is another one
@@ -71,7 +71,7 @@ class Ellipses:
             a, b = 110 + 4 * k, 150 - 2 * k
             self.masks.append(((y - 360) / a) ** 2 + ((x - 600 - 5 * k) / b) ** 2 < 1)
 
-    def unions(self, frame, lineages):
+    def unions(self, frame, groups):
         return [self.masks[frame.index % len(self.masks)]]
 
 
@@ -111,8 +111,8 @@ def main() -> None:
     bare(3)
     tower = batch * (n // batch) / seconds(lambda: bare(n // batch))
     masks = Ellipses()
-    few = [crop(f.image, masks.unions(f, [None])[0]) for f in Frames(batch).late()]
-    crops = [picture(f.image, masks.unions(f, [None])[0], 224) for f in Frames(batch).late()]
+    few = [crop(f.image, masks.unions(f, [None])[0]) for f in Frames(batch).lazy_frames()]
+    crops = [picture(f.image, masks.unions(f, [None])[0], 224) for f in Frames(batch).lazy_frames()]
     ours.encode_images(crops)
     many = [crops[k % batch] for k in range(min(n, 40 * batch))]
     encode = len(many) / seconds(lambda: ours.encode_images(many))
@@ -120,7 +120,7 @@ def main() -> None:
     whole = n / seconds(lambda: build_history(Frames(n), masks, ours, croppers=options.croppers))
     cropping = Frames(min(n, 2000))
     only = min(n, 2000) / seconds(
-        lambda: [picture(f.image, masks.unions(f, [None])[0], 224) for f in cropping.late()]
+        lambda: [picture(f.image, masks.unions(f, [None])[0], 224) for f in cropping.lazy_frames()]
     )
     processor = transformers.SiglipImageProcessor(size={"height": 224, "width": 224})
 

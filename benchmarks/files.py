@@ -136,7 +136,7 @@ def seen(line: dict, cropped: bool) -> Iterator[object]:
 
     encoder = EncoderInfo("none", 768, 224, 32, {})
     masks = open_masks(line["masks"])
-    for frame in open_video(line["video"], threads=1).late():
+    for frame in open_video(line["video"], threads=1).lazy_frames():
         (mask,) = masks.unions(frame, [None])
         yield encoder.pixels(frame, mask) if cropped else mask
 

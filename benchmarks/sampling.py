@@ -48,11 +48,13 @@ def write(path: Path, codec: str, options: dict[str, str], frames: int, height: 
 
 
 def sampled(path: Path, stride: int) -> Iterator[Frame]:
-    return open_video(path, stride=stride, threads=1).late()
+    return open_video(path, stride=stride, threads=1).lazy_frames()
 
 
 def left_out(path: Path, stride: int) -> Iterator[Frame]:
-    return (frame for frame in open_video(path, threads=1).late() if frame.index % stride == 0)
+    return (
+        frame for frame in open_video(path, threads=1).lazy_frames() if frame.index % stride == 0
+    )
 
 
 def cpu_s(frames: Iterator[Frame]) -> float:

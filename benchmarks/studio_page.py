@@ -72,10 +72,10 @@ def long_finding(root: Path, frames: int) -> None:
         finding.history.encoder,
         times_s=numbers / float(RATE),
     )
-    provenance = replace(finding.made, video=str(root / "long.mp4"), masks=None)
-    replace(finding, history=history, made=provenance, thumbnails={}, crops={}).with_words().write(
-        root / "long"
-    )
+    provenance = replace(finding.provenance, video=str(root / "long.mp4"), masks=None)
+    replace(
+        finding, history=history, provenance=provenance, thumbnails={}, crops={}
+    ).with_words().write(root / "long")
 
 
 def working_ms(session: Any) -> float:

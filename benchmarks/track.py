@@ -116,13 +116,13 @@ class PicturesInMemory(Video):
                 tinted[id(image), channel] = np.where(np.arange(3) == channel, image, image // 4)
         self.images = [tinted[id(image), at // shot % 3] for at, image in enumerate(images)]
 
-    def late(self):
+    def lazy_frames(self):
         for at, image in enumerate(self.images):
             yield Frame(at, at, at / 25, None, image)
 
     def frames_at(self, indices):
         wanted = set(indices)
-        return (frame for frame in self.late() if frame.index in wanted)
+        return (frame for frame in self.lazy_frames() if frame.index in wanted)
 
 
 def random_detector(device: str, side: int, small: bool) -> GroundingDino:

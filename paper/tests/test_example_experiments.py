@@ -114,8 +114,8 @@ def test_histories_of_a_kind_teach_each_other(benchmark):
         assert list(entry.vocabulary.states) == list(other.vocabulary.states)
     entry, other = pairs[0]
     taught = examples._carried(entry, other, examples.inside(other, 3, 0))
-    assert len(taught.elsewhere) == 6
-    assert all(example.centred for example in taught.elsewhere)
+    assert len(taught.external_examples) == 6
+    assert all(example.centred for example in taught.external_examples)
     windows = np.arange(4).reshape(2, 2)
     again = examples._by_description(Corpus([entry], "auto", True), windows)
     assert again.tolist() == windows[entry.vocabulary.labels].tolist()

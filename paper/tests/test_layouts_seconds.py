@@ -262,7 +262,7 @@ def test_seconds_are_the_frames_that_one_frame_a_second_takes(tmp_path, footage)
     odd = video(tmp_path / "odd.mp4", seconds=7, rate=13)
     for path in (odd, *sorted((footage / "clips").glob("*.mp4"))):
         for limits in ({}, {"start_s": 1.3, "end_s": 5.1}):
-            taken = [frame.source for frame in open_video(path, fps=1, **limits).late()]
+            taken = [frame.source for frame in open_video(path, fps=1, **limits).lazy_frames()]
             assert list(seconds_of(path, **limits).values()) == taken
 
 

@@ -1,4 +1,4 @@
-"""What can go wrong, in the words of the person who has to mend it.
+"""Errors, phrased for the user.
 
 DejaCueError
  ├─ InputError        what was given cannot be used; the message says where and what to do

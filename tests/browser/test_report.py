@@ -12,7 +12,7 @@ from dejacue import Finding, History
 from dejacue.method import Window
 from dejacue.method.localization import analyse
 from dejacue.report.thumbnails import thumbnail
-from dejacue.sources.findings import Made
+from dejacue.sources.findings import Provenance
 from dejacue.sources.video import write_video
 from dejacue_paper import generate
 
@@ -42,7 +42,7 @@ def report(tmp_path_factory):
     folder = tmp_path_factory.mktemp("report")
     images = (np.full((90, 160, 3), frame, np.uint8) for frame in range(240))
     video = write_video(folder / "video ü#.mp4", images, 25)
-    finding = replace(finding, made=Made(str(video)))
+    finding = replace(finding, provenance=Provenance(str(video)))
     path = folder / "page" / "report.html"
     path.parent.mkdir()
     return finding.report(path, references=generated.references)

@@ -124,7 +124,7 @@ def test_what_is_said_of_a_tracker_without_doubts_is_true(address, desk, workspa
         ("sam2", "The tracker sam2 was confident in every frame in which it saw the object"),
     ):
         written = json.loads(document.read_text())
-        written["made"]["tracker"] = tracker
+        written["provenance"]["tracker"] = tracker
         document.write_text(json.dumps(written))
         user.open(FINDING)
         user.page.get_by_role("tab", name="Doubts").click()

@@ -66,7 +66,7 @@ def test_an_object_is_found_by_its_name_and_one_of_several_is_taken(user, tmp_pa
     user.until("() => !document.querySelector('.found [role=radio]')")
     start.click()
     user.until("() => document.querySelector('.foot .job.done') !== null")
-    assert Finding.read(tmp_path / "films" / "whole").made.tracker == "the whole picture"
+    assert Finding.read(tmp_path / "films" / "whole").provenance.tracker == "the whole picture"
 
 
 @pytest.mark.long

@@ -78,7 +78,7 @@ def test_a_box_that_stays_is_corrected_and_found(address, desk, workspace) -> No
     page.get_by_role("button", name="Open").click()
     user.until("() => document.querySelectorAll('.tl-windows button').length >= 2")
     finding = Finding.read(workspace / "made" / "boxed")
-    assert finding.made.tracker == "fixed region"
+    assert finding.provenance.tracker == "fixed region"
     page.locator("h1").click()
     page.keyboard.press("2")  # an example, which is not lost when the object is followed again
     page.keyboard.press("Control+s")
@@ -306,7 +306,7 @@ def test_the_finding_of_the_workspace_itself_is_followed_again(workspace, desk) 
         user.page.get_by_role("button", name="Track").click()
         user.page.get_by_role("button", name="Open").click()
         user.until("() => document.querySelectorAll('.tl-windows button').length >= 3")
-        assert Finding.read(workspace / "cup").made.tracker == "fixed region"
+        assert Finding.read(workspace / "cup").provenance.tracker == "fixed region"
         user.open()
         user.page.locator(".card b", has_text="cup").wait_for()  # it is called as its folder is
         user.page.context.close()
@@ -434,7 +434,7 @@ def test_sam2_sees_a_click_is_stopped_goes_on_and_is_corrected(
         assert [job["state"] for job in fetched(user, "jobs")] == ["done"]
 
         finding = Finding.read(root / "findings" / "square")
-        assert finding.made.tracker == f"sam2:{weights}"
+        assert finding.provenance.tracker == f"sam2:{weights}"
         assert finding.doubts  # a random model is not sure of anything
         user.until("() => document.querySelectorAll('.panel .marks').length === 2")
         doubts = page.locator(".panel .marks").nth(1).locator("li")

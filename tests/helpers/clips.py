@@ -18,7 +18,7 @@ class Still:
         self.images = rng.integers(0, 256, (frames, 20, 30, 3), dtype=np.uint8)
         self.length, self.stop = frames, stop
 
-    def late(self):
+    def lazy_frames(self):
         for k, image in enumerate(self.images):
             if k == self.stop:
                 raise KeyboardInterrupt
@@ -34,13 +34,13 @@ class Boxes:
     def __init__(self, shift: int = 0) -> None:
         self.shift = shift
 
-    def unions(self, frame, lineages):
+    def unions(self, frame, groups):
         masks = []
-        for lineage in lineages:
+        for mask_ids in groups:
             mask = np.zeros((20, 30), bool)
-            if lineage is None or 2 in lineage:
+            if mask_ids is None or 2 in mask_ids:
                 mask[2:6, 3:9] = True
-            if lineage is not None and 1 in lineage and frame.index not in (4, 5):
+            if mask_ids is not None and 1 in mask_ids and frame.index not in (4, 5):
                 mask[8:15, 10 + self.shift : 20] = True
             masks.append(mask if mask.any() else None)
         return masks

@@ -144,7 +144,7 @@ def test_states_need_words_or_examples():
         Vocabulary({"empty": [], "filled": "cup"})
     vocabulary = Vocabulary({"empty": [], "filled": "cup"}, examples=examples_of({"empty": 3}))
     assert vocabulary.descriptions == ("empty", "cup")
-    assert not vocabulary.spoken
+    assert not vocabulary.has_text
 
 
 # ── named frames are facts ─────────────────────────────────────────────────────────────────────
@@ -370,7 +370,7 @@ def test_a_frame_of_the_file_without_the_object_is_not_moved():
     history = History(sample.history.features[keep], keep, source_frames=keep, times_s=keep / 10)
     for unit, at in (("source", 70), ("seconds", 7.0)):
         named = sample.vocabulary.with_examples({None: Example(None, (at, at), unit)})
-        with refused(named.facts[0].name):
+        with refused(named.frame_examples[0].name):
             locate(history, named)
     late = locate(
         history, sample.vocabulary.with_examples(changes=[Example(None, (70, 70), "source")])
@@ -660,7 +660,7 @@ def test_membership_is_that_of_the_whole_covariance():
     x = f.smoothed_rows(sample.history, every, narrowed) - sample.history.mean_direction
     scale = (x * x).sum(axis=1).mean()
     np.testing.assert_allclose(
-        f.likeness(view, every[[3, 77, 150]], smoothing), x[[3, 77, 150]] @ x.T / scale, atol=2e-4
+        f.similarity(view, every[[3, 77, 150]], smoothing), x[[3, 77, 150]] @ x.T / scale, atol=2e-4
     )
 
 
@@ -707,7 +707,7 @@ def test_words_weigh_as_much_as_four_histories_however_many_frames_they_show():
 def test_one_state_shown_in_another_history_is_enough():
     sample = scene(3)
     taught = sample.vocabulary.with_examples(filled=(another(sample), 100))
-    assert taught.elsewhere[0].centred
+    assert taught.external_examples[0].centred
     assert (
         overlap(locate(sample.history, taught)["filled"][0].window, sample.references["filled"][0])
         > 0.8
@@ -901,7 +901,7 @@ def test_any_text_may_name_an_example(tmp_path):
     document = {"states": {"empty": {"words": "a", "examples": strange}, "filled": "b"}}
     (tmp_path / "cup.json").write_text(json.dumps(document))
     vocabulary = read_vocabulary(tmp_path / "cup.json")
-    for example in vocabulary.elsewhere:
+    for example in vocabulary.external_examples:
         with pytest.raises(InputError):
             resolved(replace(vocabulary, examples=(example,)), lambda: None, "scene.mp4")
 
@@ -958,7 +958,7 @@ def test_find_takes_examples_beside_words_and_without(cup, tmp_path):
     assert [m.window for m in again] == [m.window for m in both]
     assert len(again.vocabulary.examples) == 3
     alone.write(tmp_path / "alone")
-    assert Finding.read(tmp_path / "alone").vocabulary.wordless
+    assert Finding.read(tmp_path / "alone").vocabulary.examples_only
 
 
 def test_one_state_is_found_by_examples_and_never_by_its_words(cup):
@@ -1045,7 +1045,11 @@ def test_pictures_and_other_histories_show_states(cup, tmp_path, dejacue):
         other: str(tmp_path / f"{other}.jpg"),
     }
     taught = find(folder / "scene.mp4", folder / "vocabulary.yaml", examples=named, **options)
-    assert [example.centred for example in taught.vocabulary.elsewhere] == [False, True, False]
+    assert [example.centred for example in taught.vocabulary.external_examples] == [
+        False,
+        True,
+        False,
+    ]
     for state in (first, other):
         assert overlap(taught[state][0].window, teacher[state][0].window) > 0.5
     # of the video that is read: a frame of its history
@@ -1053,13 +1057,13 @@ def test_pictures_and_other_histories_show_states(cup, tmp_path, dejacue):
     finding = find(
         folder / "scene.mp4", folder / "vocabulary.yaml", examples={first: video}, **options
     )
-    assert finding.vocabulary.facts[0].span == (at, at)
+    assert finding.vocabulary.frame_examples[0].span == (at, at)
     whole = folder / "scene.mp4"
     copy = tmp_path / whole.name  # the same name does not make it the same video
     copy.write_bytes(whole.read_bytes())
     frames = {first: f"{copy}@{at}", other: f"{copy}@0"}
     other_video = find(whole, folder / "vocabulary.yaml", examples=frames, **options)
-    assert len(other_video.vocabulary.elsewhere) == 2
+    assert len(other_video.vocabulary.external_examples) == 2
 
 
 @pytest.mark.parametrize(
@@ -1165,7 +1169,7 @@ def test_an_encoder_without_words_reads_examples(cup):
         **(options | {"encoder": Blind()}),
     )
     assert any("has no words" in note for note in seen.timeline.notes)
-    assert seen.vocabulary.wordless
+    assert seen.vocabulary.examples_only
     with pytest.raises(InputError, match="has no words"):
         find(folder / "scene.mp4", folder / "vocabulary.yaml", **(options | {"encoder": Blind()}))
 
@@ -1192,5 +1196,5 @@ def test_memory_is_bounded_on_a_long_history(monkeypatch):
     window = locate(sample.history, named)["filled"][0].window
     assert window.start <= 60
     assert window.end >= 138
-    cached = next(table for key, table in sample.history.derived.items() if key[0] == "likeness")
+    cached = next(table for key, table in sample.history.derived.items() if key[0] == "similarity")
     assert len(cached) * 180 <= 3000

@@ -99,7 +99,7 @@ def test_where_every_frame_shows_a_state_what_is_not_marked_stays_unknown():
     _, finding = made(exhaustive=True)
     strip = finding.strip(12)
     answer = finding.mark(strip, {"filled": (4, 8), "empty": [(0, 2), (10, 11)]})
-    assert {e.state for e in answer.vocabulary.facts} == {"filled", "empty"}
+    assert {e.state for e in answer.vocabulary.frame_examples} == {"filled", "empty"}
     assert answer.at(frame=strip.frames[3]) is not None
     with refused("exhaustive", "5"):
         finding.correct(none=5)
@@ -163,9 +163,9 @@ def test_a_state_that_no_picture_showed_is_looked_for_where_nothing_is_known():
     finding = finding.mark(strip, {"empty": [(k, k) for k in range(6)]})
     second = finding.strip(30, border=("filled", "start"))
     assert not set(second.frames) & set(strip.frames)
-    before = len(finding.vocabulary.facts)
+    before = len(finding.vocabulary.frame_examples)
     finding = finding.mark(second, {"filled": seen(sample, second)["filled"]})
-    assert len(finding.vocabulary.facts) <= before + 2  # the others stay unknown
+    assert len(finding.vocabulary.frame_examples) <= before + 2  # the others stay unknown
     assert finding["filled"][0].window.start >= 55
     everything = finding.correct(empty=[Window(0, 59), Window(66, 125)], filled=Window(60, 65))
     with refused("border"):
@@ -257,7 +257,7 @@ def test_the_command_line_writes_a_strip_and_takes_marks(tmp_path, dejacue, monk
         assert dejacue("find", out, "--mark", bad).code == 2
     assert dejacue("find", out, "--strip", "-r", "published").code == 2
     answers = iter(["full=9-2", "full=3-6 'half full'=8", ""])
-    monkeypatch.setattr("dejacue.cli.find.asks", lambda: True)
+    monkeypatch.setattr("dejacue.cli.find.is_interactive", lambda: True)
     monkeypatch.setattr("typer.prompt", lambda *_, **__: next(answers))
     ran = dejacue("find", out, "--strip", "-o", tmp_path / "asked")
     assert ran.code == 0, ran.err
@@ -317,7 +317,7 @@ def test_without_words_marks_name_the_states(tmp_path, dejacue, monkeypatch):
     (out / "finding.json").unlink()
     assert dejacue("find", history, *marks).code == 2  # its strip may be another one
     answers = iter(["none=12", "full=3-5 empty=1,9-12", ""])
-    monkeypatch.setattr("dejacue.cli.find.asks", lambda: True)
+    monkeypatch.setattr("dejacue.cli.find.is_interactive", lambda: True)
     monkeypatch.setattr("typer.prompt", lambda *_, **__: next(answers))
     assert dejacue(*scene, "--strip", "-o", out).code == 0
     assert Finding.read(out).named["full"] == [Window(frames[2], frames[4])]

@@ -108,7 +108,7 @@ def test_three_teachers_tell_the_states_of_another_object():
     history, truth = video(50, change=45)
     vocabulary = taught(None, [teacher(seed, change=30 + 20 * seed) for seed in range(3)])
     assert tuple(vocabulary.states) == STATES
-    assert vocabulary.wordless
+    assert vocabulary.examples_only
     assert overlap(history, vocabulary, truth) > 0.95
     assert overlap(history, vocabulary, truth, Reading()) > 0.95
 
@@ -303,7 +303,7 @@ def test_find_learns_from_findings_and_their_folders(tmp_path):
     finding.write(tmp_path / "taught")
     kept = find(tmp_path / "taught", examples={"empty": 100})
     assert 100 in kept["empty"][0].window
-    assert len(kept.vocabulary.elsewhere) == 4
+    assert len(kept.vocabulary.external_examples) == 4
 
 
 def test_words_and_teachers_are_read_together():

@@ -15,7 +15,7 @@ from PIL import Image, ImageColor
 import dejacue
 from dejacue.cli.tables import objects_table
 from dejacue.errors import Cancelled, SeveralProblems
-from dejacue.pipeline import Job, where_is
+from dejacue.pipeline import Job, object_source
 from dejacue.pipeline.by_name import read_search, table_row
 from dejacue.records._html import COLOURS
 from dejacue.records.example import Example
@@ -304,7 +304,7 @@ def test_the_right_instance_in_random_films(tmp_path) -> None:
             continue
         job = Job(
             video=path,
-            where=where_is(names="cup", detector=CupDetector(), tracker=Colour()),
+            where=object_source(names="cup", detector=CupDetector(), tracker=Colour()),
             objects="all",
         )
         observed = job.observe(encoder=ColourRows())

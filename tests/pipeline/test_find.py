@@ -43,8 +43,8 @@ from dejacue.pipeline import (
     apply_readout,
     encode,
     job,
+    object_source,
     where,
-    where_is,
 )
 from dejacue.pipeline._readout import MoreExamples
 from dejacue.pipeline.request import LazyModel
@@ -121,10 +121,10 @@ def test_a_finding_holds_windows_pictures_and_how_it_was_made(first, scene) -> N
     for pictures in (first.thumbnails, first.crops):
         assert len(pictures) == 12
         assert all(data.startswith(JPEG) for data in pictures.values())
-    assert first.made.video == str(scene / "scene.mp4")
-    assert first.made.masks == str(scene / "Annotations")
-    assert first.made.encoder.startswith("dejacue-mini@")
-    assert first.made.version == dejacue.__version__
+    assert first.provenance.video == str(scene / "scene.mp4")
+    assert first.provenance.masks == str(scene / "Annotations")
+    assert first.provenance.encoder.startswith("dejacue-mini@")
+    assert first.provenance.version == dejacue.__version__
     assert first.warnings[0].startswith("mini only knows the rendered scenes of this project")
     assert first.timeline.settings["readout"]["name"] == "timeline"
 
@@ -161,12 +161,12 @@ def test_an_example_behind_the_last_frame_is_refused_before_anything_is_encoded(
     path = write_video(tmp_path / f"short{suffix}", frames, 10)
     loaded = counted(monkeypatch, EncoderOptions, "load")
     for facts in ({"empty": 10}, {"full": "1.2s"}, MoreExamples(changes=[99])):
-        with refused(path, "is behind the last of its 10 frames"):
+        with refused(path, "is past the last frame (9)"):
             find(path, WORDS, whole=True, encoder="mini", examples=facts)
     assert loaded == []
     path_in_itself = {"empty": f"{path}@10"}
     monkeypatch.setattr(Mini, "encode_images", lambda *_: pytest.fail("is encoded"))
-    with refused("the example 10 of empty is behind the last"):
+    with refused("the example 10 of empty is past the last"):
         find(path, WORDS, whole=True, encoder="mini", examples=path_in_itself)
 
 
@@ -248,7 +248,7 @@ def test_the_stages_one_by_one_give_the_same(first, scene) -> None:
     (encoded,) = encode(
         Job(
             video=scene / "scene.mp4",
-            where=where_is(masks=masks),
+            where=object_source(masks=masks),
             objects=[1],
             encoder=encoder,
         )
@@ -265,7 +265,7 @@ def test_the_stages_one_by_one_give_the_same(first, scene) -> None:
 def test_sampling_reaches_the_video_and_is_noted(cup) -> None:
     finding = cup(start=10, sampling=Sampling(stride=2))
     assert finding.history.source_frames.tolist()[:2] == [10, 12]
-    assert finding.made.options == {"start": "10", "stride": "2"}
+    assert finding.provenance.options == {"start": "10", "stride": "2"}
     assert any(text.startswith("frames are numbered as sampled") for text in finding.warnings)
     full = finding["full"][0]
     assert 0 <= 10 + 2 * full.start - full.source_start < 2  # also between two that were taken
@@ -314,8 +314,8 @@ def test_an_object_is_followed_from_a_box_and_nothing_is_left_on_disk(
     finding = find(
         scene / "scene.mp4", scene / "vocabulary.yaml", box=edges, tracker=Still(), encoder="mini"
     )
-    assert finding.made.tracker is not None
-    assert finding.made.masks is None
+    assert finding.provenance.tracker is not None
+    assert finding.provenance.masks is None
     assert any("the box stays in place" in text for text in finding.warnings)
     assert list(tmp_path.iterdir()) == []
     prompted = find(
@@ -353,7 +353,7 @@ def test_masks_that_a_tracker_made_earlier_come_with_its_warnings(scene, edges, 
     words, how = scene / "vocabulary.yaml", {"encoder": "mini", "folder": tmp_path}
     tracked = find(scene / "scene.mp4", words, box=edges, tracker=Still(), **how)
     later = find(scene / "scene.mp4", words, masks=tmp_path / "masks", **how)
-    assert later.made.tracker == tracked.made.tracker
+    assert later.provenance.tracker == tracked.provenance.tracker
     assert later.warnings == tracked.warnings
 
 
@@ -413,7 +413,7 @@ def test_a_cancelled_run_says_what_is_kept_and_goes_on_from_it(
 
 def same(a: Finding, b: Finding) -> None:
     assert a.timeline.to_dict() == b.timeline.to_dict()
-    for name in ("thumbnails", "crops", "doubts", "warnings", "made"):
+    for name in ("thumbnails", "crops", "doubts", "warnings", "provenance"):
         assert getattr(a, name) == getattr(b, name)
     assert np.array_equal(a.history.features, b.history.features)
     assert np.array_equal(a.vocabulary.features, b.vocabulary.features)
@@ -616,7 +616,9 @@ def test_report_exports_plot_and_clips_come_from_the_finding(first, scene, tmp_p
     assert written.count("data:image/jpeg") == 24
     assert "<video" in written  # beside a file it can be played
     assert "<video" not in page
-    other = replace(first, made=replace(first.made, options={"stream": 1}))  # not what players show
+    other = replace(
+        first, provenance=replace(first.provenance, options={"stream": 1})
+    )  # not what players show
     assert "<video" not in other.report(tmp_path / "s.html").read_text(encoding="utf-8")
     for kind, export in EXPORTS.items():
         if kind == "rerun" and find_spec("rerun") is None:
@@ -960,6 +962,6 @@ def test_progress_gets_all_four_arguments(cup) -> None:
 def test_masks_beside_a_finding_move_with_it(scene, edges, tmp_path) -> None:
     options = {"box": edges, "tracker": Still(), "encoder": "mini"}
     first = find(scene / "scene.mp4", WORDS, folder=tmp_path / "a", **options)
-    assert first.made.masks == str(tmp_path / "a" / "masks")
+    assert first.provenance.masks == str(tmp_path / "a" / "masks")
     (tmp_path / "a").rename(tmp_path / "b")
-    assert Finding.read(tmp_path / "b").made.masks == str(tmp_path / "b" / "masks")
+    assert Finding.read(tmp_path / "b").provenance.masks == str(tmp_path / "b" / "masks")

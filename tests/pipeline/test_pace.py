@@ -21,7 +21,7 @@ NOTE = (
 
 @pytest.fixture(scope="module")
 def scene(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("pace") / "cup"
+    folder = tmp_path_factory.mktemp("max_fps") / "cup"
     write_scene(folder, render(11, family="cup", topology="binary", frames=60))
     return folder
 
@@ -30,7 +30,7 @@ def scene(tmp_path_factory):
 def slow(scene):
     """Return an encoder that takes a third of the frames of a second."""
     encoder = load_encoder("mini")
-    encoder.pace = open_video(scene / "scene.mp4").rate / 3
+    encoder.max_fps = open_video(scene / "scene.mp4").rate / 3
     return encoder
 
 
@@ -152,7 +152,7 @@ def test_masks_are_found_as_for_all_frames(scene, tmp_path, match, first) -> Non
 
 
 def test_the_command_says_it_and_takes_all_on_demand(scene, tmp_path, dejacue, monkeypatch) -> None:
-    monkeypatch.setattr(Mini, "pace", open_video(scene / "scene.mp4").rate / 3)
+    monkeypatch.setattr(Mini, "max_fps", open_video(scene / "scene.mp4").rate / 3)
     masks, output = ("--masks", scene / "Annotations"), ("-o", tmp_path / "cup.history.npz")
     words = ("encode", scene / "scene.mp4", *masks, "--object", 1, "--encoder", "mini", *output)
     ran = dejacue(*words)

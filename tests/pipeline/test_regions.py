@@ -8,7 +8,7 @@ from helpers.errors import refused
 from helpers.films import RATE, ColourRows, Film
 
 import dejacue
-from dejacue.pipeline import Job, where_is
+from dejacue.pipeline import Job, object_source
 from dejacue.sources.masks import Region, open_masks, write_region
 from dejacue.sources.tracks import Prompt
 from dejacue.sources.video import open_video, write_video
@@ -37,19 +37,19 @@ def test_the_whole_picture_is_the_object_in_every_frame(path, tmp_path) -> None:
         path, examples=EXAMPLES, whole=True, encoder=ColourRows(), folder=tmp_path
     )
     assert len(finding.history) == 20
-    assert finding.made.tracker == "the whole picture"
+    assert finding.provenance.tracker == "the whole picture"
     assert finding.doubts == ()
     assert finding.history.presence is None
-    again = open_masks(finding.made.masks)
+    again = open_masks(finding.provenance.masks)
     assert set(boxes_in(again, path)) == {(0, 0, 96, 48)}
 
 
 def test_a_fixed_box_stays_where_it_is_and_says_so(path) -> None:
     box = (10, 5, 40, 30)
     finding = dejacue.find(path, examples=EXAMPLES, box=box, fixed=True, encoder=ColourRows())
-    assert finding.made.tracker == "fixed region"
+    assert finding.provenance.tracker == "fixed region"
     observed = Job(
-        video=path, where=where_is(prompts=[Prompt(0, 1, box=box)], fixed=True)
+        video=path, where=object_source(prompts=[Prompt(0, 1, box=box)], fixed=True)
     ).observe()
     assert set(boxes_in(observed.masks, path)) == {box}
     assert observed.warnings
@@ -57,7 +57,7 @@ def test_a_fixed_box_stays_where_it_is_and_says_so(path) -> None:
 
 def test_between_boxes_that_a_person_drew_the_box_moves_evenly(path, tmp_path) -> None:
     prompts = [Prompt(2, 1, box=(0, 0, 10, 10)), Prompt(12, 1, box=(20, 10, 40, 30))]
-    job = Job(video=path, where=where_is(prompts=prompts, fixed=True))
+    job = Job(video=path, where=object_source(prompts=prompts, fixed=True))
     observed = job.observe(None, tmp_path)
     edges = boxes_in(observed.masks, path)
     assert edges[:3] == [(0, 0, 10, 10)] * 3

@@ -30,7 +30,7 @@ from dejacue.method import Window, locate_many
 from dejacue.method.localization import analyse
 from dejacue.records import Note
 from dejacue.report.exports import EXPORTS
-from dejacue.sources.findings import Made
+from dejacue.sources.findings import Provenance
 from dejacue.sources.video import Video
 from dejacue_paper import generate
 from dejacue_paper.data.rendered import render, write_scene
@@ -71,7 +71,7 @@ def example_finding() -> Finding:
         timeline.replace(notes=(*timeline.notes, NOTE)),
         doubts=doubts,
         warnings=WARNINGS,
-        made=Made("kitchen.mp4", options={}),
+        provenance=Provenance("kitchen.mp4", options={}),
     )
 
 

@@ -13,7 +13,7 @@ from PIL import Image
 from dejacue import History, InputError, Vocabulary, locate
 from dejacue.files import read_history
 from dejacue.sources import partial
-from dejacue.sources.build import EncoderInfo, ahead, build_histories, build_history
+from dejacue.sources.build import EncoderInfo, build_histories, build_history, prefetch
 from dejacue.sources.crops import crop, fit
 from dejacue.sources.encoders import encode_vocabulary, load_encoder
 from dejacue.sources.encoders.base import Encoder
@@ -58,9 +58,9 @@ def test_a_history_is_the_encoded_crops_of_the_observed_frames() -> None:
 
 def test_several_objects_take_one_pass_and_lineages_unite() -> None:
     encoder = Means()
-    lineages = {"one": frozenset([1]), "two": frozenset([2]), "both": frozenset([1, 2])}
-    histories = build_histories(Still(), Boxes(), encoder, lineages)
-    assert [len(histories[name]) for name in lineages] == [8, 10, 10]
+    groups = {"one": frozenset([1]), "two": frozenset([2]), "both": frozenset([1, 2])}
+    histories = build_histories(Still(), Boxes(), encoder, groups)
+    assert [len(histories[name]) for name in groups] == [8, 10, 10]
     assert encoder.count == 28
 
 
@@ -214,7 +214,7 @@ def test_a_damaged_partial_file_is_used_as_far_as_it_is_good(tmp_path, keep) -> 
 
 
 def test_results_come_in_order_from_several_threads() -> None:
-    assert list(ahead(lambda x: x * x, range(100), 3, 4)) == [x * x for x in range(100)]
+    assert list(prefetch(lambda x: x * x, range(100), 3, 4)) == [x * x for x in range(100)]
 
 
 def test_an_error_in_a_thread_is_the_callers() -> None:
@@ -222,7 +222,7 @@ def test_an_error_in_a_thread_is_the_callers() -> None:
         raise InputError(f"fails at {x}")
 
     with refused("fails at 0"):
-        list(ahead(fail, range(10), 2))
+        list(prefetch(fail, range(10), 2))
 
 
 # From pixels, with the embedded encoder

@@ -340,7 +340,7 @@ READ = {
             "size": [6, 8],
             "presence": 0.5,
             "backward": True,
-            "lineages": {"1": [1]},
+            "groups": {"1": [1]},
             "prompts": [{"object": 1, "frame": 0, "mask": RLE}],
             "frames": [0],
             "times_s": [0.0],

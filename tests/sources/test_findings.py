@@ -14,9 +14,9 @@ from dejacue.method import Window
 from dejacue.method.localization import analyse
 from dejacue.sources.findings import (
     DOCUMENT,
-    Made,
     Parts,
     Pictures,
+    Provenance,
     read_document,
     read_finding,
     write_finding,
@@ -43,7 +43,7 @@ DOUBTS = ((Window(3, 9), "two objects look alike"),)
 def parts(readout="timeline", words=WORDS) -> Parts:
     timeline = analyse(CUP, words, readout=readout)
     pictures = Pictures({4: b"frame"}, {4: b"crop"})
-    return Parts(CUP, words, timeline, pictures, DOUBTS, ("a warning",), Made(video="v.mp4"))
+    return Parts(CUP, words, timeline, pictures, DOUBTS, ("a warning",), Provenance(video="v.mp4"))
 
 
 @pytest.mark.parametrize("words", [WORDS, WORDLESS], ids=["words", "wordless"])
@@ -58,7 +58,11 @@ def test_what_is_written_comes_back(tmp_path, readout, words) -> None:
         assert np.array_equal(array, getattr(finding.timeline.evidence, name))
     assert back.timeline.labels == finding.timeline.labels
     assert (back.timeline.evidence.labels is None) is (readout == "contrast")
-    assert (back.doubts, back.warnings, back.made) == (DOUBTS, ("a warning",), finding.made)
+    assert (back.doubts, back.warnings, back.provenance) == (
+        DOUBTS,
+        ("a warning",),
+        finding.provenance,
+    )
     assert back.pictures == finding.pictures
 
 

@@ -18,7 +18,7 @@ from PIL import Image
 from dejacue import InputError
 from dejacue.report.contact_sheet import contact_sheet, with_boxes
 from dejacue.report.thumbnails import thumbnail
-from dejacue.sources.build import MAX_BUFFERED_BYTES, ahead
+from dejacue.sources.build import MAX_BUFFERED_BYTES, prefetch
 from dejacue.sources.masks import open_masks
 from dejacue.sources.sizes import pixel_limit
 from dejacue.sources.video import open_video, write_video
@@ -112,7 +112,7 @@ def test_of_large_items_few_wait() -> None:
     begun, waiting = [], []
     items = (begun.append(k) or k for k in range(40))
     size = MAX_BUFFERED_BYTES // 3
-    for taken, item in enumerate(ahead(lambda x: x, items, 2, 8, lambda _: size)):
+    for taken, item in enumerate(prefetch(lambda x: x, items, 2, 8, lambda _: size)):
         assert item == taken
         waiting.append(len(begun) - taken)
     assert max(waiting) <= 5

@@ -23,7 +23,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
-from dejacue.sources._containers import Container, Undisplayed
+from dejacue.sources._containers import Container, LazyFrame
 from dejacue.sources._sampling import FrameChoice, Picture
 from dejacue.sources.images import natural
 from dejacue.sources.video import Frame, LateFrame, open_video, write_video
@@ -1071,7 +1071,7 @@ def test_frames_that_become_rgb_later_have_the_same_pixels(source_file, name) ->
     source = source_file(name)
     rng = np.random.default_rng(0)
     video = open_video(source.path, **source.options)
-    for now, late in zip(video, video.late(), strict=True):
+    for now, late in zip(video, video.lazy_frames(), strict=True):
         assert (late.index, late.source, late.time_s, late.name) == (
             now.index,
             now.source,
@@ -1113,7 +1113,7 @@ def test_parts_of_frames_are_equal_whatever_the_size(tmp_path, size, pixels, cod
             container.mux(stream.encode(frame))
         container.mux(stream.encode())
     video = open_video(path, threads=1)
-    for now, late in zip(video, video.late(), strict=True):
+    for now, late in zip(video, video.lazy_frames(), strict=True):
         for y0, y1, x0, x1 in ((0, size[0], 0, size[1]), (3, 9, 5, 66), (30, 37, 64, 66)):
             part, top, left = late.part(y0, y1, x0, x1)
             rows, columns = part.shape[:2]
@@ -1122,15 +1122,15 @@ def test_parts_of_frames_are_equal_whatever_the_size(tmp_path, size, pixels, cod
 
 
 def test_parts_that_differ_from_the_whole_are_not_used(source_file, monkeypatch) -> None:
-    exact = Undisplayed._part
+    exact = LazyFrame._part
 
     def shifted(self, *box: int):
         part, top, left = exact(self, *box)
         return part + np.uint8(part.shape[:2] != self.shape), top, left
 
-    monkeypatch.setattr(Undisplayed, "_part", shifted)
+    monkeypatch.setattr(LazyFrame, "_part", shifted)
     video = open_video(source_file("mp4").path)
-    for now, late in zip(video, video.late(), strict=True):
+    for now, late in zip(video, video.lazy_frames(), strict=True):
         height, width = now.image.shape[:2]
         assert np.array_equal(late.part(0, height, 0, width)[0], now.image)
         assert np.array_equal(late.part(0, 8, 0, 8)[0], now.image)

@@ -39,7 +39,7 @@ STATES = {
 
 def test_the_encoder_that_remembers_texts_is_the_encoder_otherwise() -> None:
     encoder = load_encoder("mini")
-    encoder.pace, encoder.batch = 4.0, 7
+    encoder.max_fps, encoder.batch = 4.0, 7
     cached = CachingEncoder(encoder)
     for name in Encoder.__annotations__:
         assert getattr(cached, name) is getattr(encoder, name)
@@ -593,10 +593,10 @@ def test_a_copy_of_a_workspace_has_its_own_video_and_masks(studio, tmp_path) -> 
     (root / "other").mkdir()
     shutil.copy(root / "scene" / "scene.mp4", root / "other" / "scene.mp4")
     written = json.loads((root / "cup" / "finding.json").read_text())
-    assert written["made"]["video"] == "../scene/scene.mp4"
+    assert written["provenance"]["video"] == "../scene/scene.mp4"
     copy = tmp_path / "copy"
     shutil.copytree(root, copy)
-    made = Finding.read(copy / "cup").made
+    made = Finding.read(copy / "cup").provenance
     assert (made.video, made.masks) == (
         str(copy / "scene" / "scene.mp4"),
         str(copy / "scene" / "Annotations"),
@@ -604,7 +604,7 @@ def test_a_copy_of_a_workspace_has_its_own_video_and_masks(studio, tmp_path) -> 
     about = client_of(studio_of(copy)).get("/api/findings/cup/info").json()
     assert (about["video"], about["masks"]) == ("scene/scene.mp4", "scene/Annotations")
     shutil.move(copy / "cup", tmp_path / "alone")  # the paths beside are absolute
-    assert Finding.read(tmp_path / "alone").made.video == written["absolute"]["video"]
+    assert Finding.read(tmp_path / "alone").provenance.video == written["absolute"]["video"]
 
 
 def test_no_folder_is_walked_through_twice_unless_it_has_changed(studio, monkeypatch) -> None:
@@ -911,7 +911,7 @@ def test_a_list_of_other_files_is_no_video(studio, client, text) -> None:
 def test_a_finding_that_names_places_elsewhere_opens_nothing_there(studio, client) -> None:
     document = studio.workspace.root / "cup" / "finding.json"
     written = json.loads(document.read_text())
-    written["made"] |= {"video": "/etc/hostname", "masks": "/etc"}
+    written["provenance"] |= {"video": "/etc/hostname", "masks": "/etc"}
     document.write_text(json.dumps(written))
     studio.workspace.changed()
     about = client.get("/api/findings/cup/info").json()

@@ -47,7 +47,7 @@ def test_a_box_that_stays_becomes_a_finding(studio, client) -> None:
     job = run_job(client, **body, folder="boxed")
     assert job["state"] == "done", job["problem"]
     finding = Finding.read(studio.workspace.root / "boxed")
-    assert finding.made.tracker == "fixed region"
+    assert finding.provenance.tracker == "fixed region"
     about = client.get("/api/findings/boxed/info").json()
     assert about["prompts"] == [{"object": 1, "frame": 0, "box": [40, 30, 150, 130], "point": None}]
     outline = client.get("/api/findings/boxed/outline/3").json()
@@ -88,7 +88,7 @@ def test_what_was_shown_stays_when_the_object_is_followed_again(studio, client) 
 
 
 def test_a_slow_encoder_is_paced_as_in_find(studio, client, monkeypatch) -> None:
-    monkeypatch.setattr(Mini, "pace", open_video(studio.workspace.root / VIDEO).rate / 3)
+    monkeypatch.setattr(Mini, "max_fps", open_video(studio.workspace.root / VIDEO).rate / 3)
     few, unpaced = (
         run_job(client, **FIND, **more, folder=folder)
         for folder, more in (("few", {}), ("every", {"stride": 1}))

@@ -59,7 +59,7 @@ def test_a_confirmed_finding_answers_other_videos(root, studio, client) -> None:
     assert str(root) not in str(job)
     taught, teacher = Finding.read(root / "like-cup/second/scene"), Finding.read(root / "cup")
     assert np.array_equal(taught.history.features, teacher.history.features)
-    assert taught.vocabulary.elsewhere
+    assert taught.vocabulary.external_examples
     assert not taught.named
     (row,) = listed(client)["rows"]
     assert row["id"] == "like-cup/second/scene"
@@ -155,7 +155,7 @@ def test_the_object_of_another_finding_of_the_video_is_taken(root, client) -> No
     assert run_job(client, **body, prompts=prompts, states=states)["state"] == "done"
     (row,) = run_job(client, **APPLY, videos=["third/scene.mp4"])["rows"]
     assert row["object"] == "the object of boxed"
-    assert Finding.read(root / row["finding"]).made.tracker == "fixed region"
+    assert Finding.read(root / row["finding"]).provenance.tracker == "fixed region"
 
 
 @pytest.mark.long
@@ -167,7 +167,7 @@ def test_teachers_of_the_whole_picture_look_at_whole_pictures(root, client) -> N
     rows = run_job(client, **{**APPLY, "teachers": ["whole"]})["rows"]
     assert [row["object"] for row in rows] == ["the whole picture"] * 2
     finding = Finding.read(root / rows[0]["finding"])
-    assert finding.made.tracker == "the whole picture"
+    assert finding.provenance.tracker == "the whole picture"
 
 
 @pytest.mark.long

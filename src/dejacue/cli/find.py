@@ -269,7 +269,7 @@ def find_and_show(search: Search, outputs: Outputs) -> None:
     findings: Sequence[Finding]
     if search.saved is not None:
         findings = search.findings()
-        if outputs.cut and findings[0].made.video is None:
+        if outputs.cut and findings[0].provenance.video is None:
             raise InputError(f"{source}: is a history; --cut needs the video")
     else:
         folder = folder or _default_folder(source, file_name(search.job.open().name))
@@ -389,7 +389,7 @@ def _with_marks(
         if outputs.strip and finding.meaningless is None:
             written(strip)
         asking = finding.meaningless is None and outputs.marks is None
-        if asking and asks():
+        if asking and is_interactive():
             while (marked := _asked(search, finding, strip)) is not None:
                 finding = marked
                 if not finding.borders():
@@ -405,7 +405,7 @@ def _with_marks(
     return answers
 
 
-def asks() -> bool:
+def is_interactive() -> bool:
     """Return whether there is somebody to ask."""
     return sys.stdin is not None and sys.stdin.isatty()
 
@@ -454,7 +454,7 @@ def _findings_of_video(search: Search, folder: Path, file: Path | None) -> Seque
     if search.job.locates and (tracked := read_notes(folder / "masks")):
         summarise_tracking(tracked, stderr=True)
         if isinstance(search.job.where, ByName) and (objects := read_search(folder / "masks")):
-            console(stderr=True).print(objects_table(objects, tracked.seen_lineages))
+            console(stderr=True).print(objects_table(objects, tracked.seen_groups))
     for finding in findings if file else ():
         say_written(history_path(folder, finding.history.id), "history")
     return findings

@@ -70,7 +70,7 @@ def live(
 ) -> None:
     """Show which state the object is in while it is being filmed; Ctrl-C stops."""
     from dejacue.cli.find import NO_ANSWER, check_folder, write_folder
-    from dejacue.pipeline import Made
+    from dejacue.pipeline import Provenance
     from dejacue.sources.masks._region import FIXED
     from dejacue.sources.stream import is_stream, open_stream
 
@@ -123,13 +123,13 @@ def live(
         )
     with in_file(video.path):
         sampling = {"fps": fps, "rate": rate}
-        made = Made(
+        provenance = Provenance(
             None if stream else str(Path(source).absolute()),
             None if masks is None else str(masks.absolute()),
             None if box is None else tracker or FIXED,
             options={name: str(value) for name, value in sampling.items() if value},
         )
-        finding = reading.finish(made, [*video.problems, *problems])
+        finding = reading.finish(provenance, [*video.problems, *problems])
     if jsonl:
         print(as_json({"timeline": finding.timeline.to_dict()}), flush=True)
     else:
@@ -180,8 +180,8 @@ def masks_from_files(
         names = ", ".join(observed.objects)
         problem = f"holds {names}, but a live reading follows one object"
         raise InputError(f"{masks}: {problem}; choose it with --object 1, or its pieces with 1+2")
-    lineages = list(observed.objects.values())
-    return lambda frame: observed.masks.unions(frame, lineages)[0]
+    groups = list(observed.objects.values())
+    return lambda frame: observed.masks.unions(frame, groups)[0]
 
 
 def _push_all(

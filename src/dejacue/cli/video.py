@@ -85,9 +85,9 @@ def track(
     notes(*(Note(text, "doubtful") for text in tracked.warnings))
     summarise_tracking(tracked.notes)
     say(f"masks: {output}")
-    lineages = tracked.notes.seen_lineages.values()
-    if sum(map(len, lineages)) > 1:
-        choices = (f"--object {'+'.join(map(str, pieces))}" for pieces in lineages)
+    groups = tracked.notes.seen_groups.values()
+    if sum(map(len, groups)) > 1:
+        choices = (f"--object {'+'.join(map(str, pieces))}" for pieces in groups)
         say(f"next, run dejacue find with {' or '.join(choices)}")
 
 
@@ -95,7 +95,7 @@ def summarise_tracking(tracked: TrackNotes, stderr: bool = False) -> None:
     """Say in how many frames each object is seen, and where the tracker may be wrong."""
     screen = console(stderr)
     count = len(tracked.frames)
-    for root, pieces in tracked.seen_lineages.items():
+    for root, pieces in tracked.seen_groups.items():
         for number in pieces:
             of = "" if number == root else f" (a piece of {root})"
             seen = tracked.objects[number].seen

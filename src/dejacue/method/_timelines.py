@@ -80,11 +80,11 @@ def _subjects(readout: Readout, batch: HistoryBatch) -> list[Subject]:
             batch.histories, batch.vocabularies, batch.directions, strict=True
         )
     ]
-    if not any(vocabulary.facts for vocabulary in batch.vocabularies):
+    if not any(vocabulary.frame_examples for vocabulary in batch.vocabularies):
         return subjects
     return [
         subject._replace(notes=in_order((*subject.notes, *readout.fact_notes(view))))
-        if view.vocabulary.facts
+        if view.vocabulary.frame_examples
         else subject
         for subject, view in zip(subjects, batch.views(), strict=True)
     ]
@@ -175,7 +175,7 @@ def _notes(
     if history.made_with is not None and (reason := history.made_with.get(MEANINGLESS)):
         notes.append(Note(reason, "meaningless"))
     elif history.still:
-        notes.append(STILL_WITH_FACTS if vocabulary.facts or vocabulary.changes else STILL)
+        notes.append(STILL_WITH_FACTS if vocabulary.frame_examples or vocabulary.changes else STILL)
     if directions.any_fallback:
         texts = [f'"{vocabulary.descriptions[q]}"' for q in np.flatnonzero(directions.fallback)]
         notes.append(
@@ -203,7 +203,7 @@ def _example_notes(history: History, vocabulary: Vocabulary) -> list[Note]:
         + (f" and {len(names) - MAX_NAMED_EXAMPLES} more" if names[MAX_NAMED_EXAMPLES:] else "")
         for state, names in by_state.items()
     )
-    counted = " (frames of the file)" if history.sampled and vocabulary.facts else ""
+    counted = " (frames of the file)" if history.sampled and vocabulary.frame_examples else ""
     return [Note(f"read with examples{counted}: {listed}", "information")]
 
 

@@ -103,8 +103,8 @@ def query_directions(
 
 
 def _directions(vocabulary: Vocabulary, coordinates: Coordinates, pooling: float) -> Directions:
-    by_example = example_directions(vocabulary) if vocabulary.elsewhere else None
-    if vocabulary.wordless and (by_example is not None or vocabulary.facts):
+    by_example = example_directions(vocabulary) if vocabulary.external_examples else None
+    if vocabulary.examples_only and (by_example is not None or vocabulary.frame_examples):
         return _without_words(vocabulary, by_example or {})
     by_words = _word_directions(vocabulary, coordinates, pooling)
     return by_words if by_example is None else _combined(vocabulary, by_words, by_example)
@@ -160,7 +160,7 @@ def example_directions(vocabulary: Vocabulary) -> dict[str, tuple[Floats, float]
     """
     kinds: tuple[dict[str, list[Floats]], ...] = ({}, {})
     weights: dict[str, dict[str, float]] = {}
-    for example in vocabulary.elsewhere:
+    for example in vocabulary.external_examples:
         state = example.state
         if example.features is None:
             raise InputError(
@@ -223,7 +223,7 @@ def _without_words(
     if all(state in by_example for state in names):
         queries = np.stack([by_example[state][0] for state in names]).astype(np.float32)
     else:
-        named = {example.state for example in vocabulary.facts}
+        named = {example.state for example in vocabulary.frame_examples}
         for state in vocabulary.states:
             if state not in named:
                 why, words = "not every state has words", "words for every state"
@@ -239,7 +239,7 @@ def _without_words(
 def check_pair(history: History, vocabulary: Vocabulary) -> None:
     """Refuse a pair of two encoder spaces; an unnamed encoder matches any."""
     _check_space(history, "the vocabulary", vocabulary.encoder, vocabulary.features)
-    for example in vocabulary.elsewhere:
+    for example in vocabulary.external_examples:
         _check_space(history, f"the example {example.name}", example.encoder, example.features)
 
 

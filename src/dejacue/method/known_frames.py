@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 Rows = NDArray[np.float32]
 Smoothing = tuple[Ints, Floats]  # where stretches begin, and weights by distance
 ROUNDS = 4  # of labelling; more change next to nothing
-TIME, CONSTANT = 1.0, 0.5  # prior variances of the parts of f; that of looks: ``looks_weight``
+TIME, CONSTANT = 1.0, 0.5  # prior variances of the parts of f; that of looks: ``appearance_weight``
 MIN_COHERENCE = 0.1  # below, as chance gives it, looks say nothing
 FORGOTTEN, EVEN = 0.95, 0.4  # from where rows are noise; half A: at most .92, at least .33
 MAX_STEPS = 1024  # evenly spread, that tell whether rows are noise
@@ -118,7 +118,7 @@ def known_frames_of(history: History, vocabulary: Vocabulary, width: int = 1) ->
     names = list(vocabulary.states)
     labels = np.full(len(history), -1)
     looked: list[Ints] = []
-    for example in vocabulary.facts:
+    for example in vocabulary.frame_examples:
         name, label = example.name, example.state or NONE
         first, last = example.positions(history)
         if first >= last:
@@ -186,7 +186,9 @@ def membership(
     smoothing   cuts and weights, as evidence is smoothed: looks are those of a moment
     """
     at = facts.looked
-    looks = looks_weight(view.history)  # words are read from the same rows, so they count as much
+    looks = appearance_weight(
+        view.history
+    )  # words are read from the same rows, so they count as much
     if evidence is None:
         expected = np.zeros((facts.states, len(view.history)))
     else:
@@ -242,7 +244,7 @@ def variance_given(view: View, at: Ints, smoothing: Smoothing) -> Floats:
     """Return (N,) the variance that frames known at these positions leave of g, if all looks vary
     as much."""
     history = view.history
-    prior = np.full(len(history), TIME + CONSTANT + looks_weight(history))
+    prior = np.full(len(history), TIME + CONSTANT + appearance_weight(history))
     if not len(at):
         return prior
     columns = covariances(view, at, smoothing)
@@ -254,9 +256,9 @@ def variance_given(view: View, at: Ints, smoothing: Smoothing) -> Floats:
 
 def covariances(view: View, at: Ints, smoothing: Smoothing) -> Floats:
     """Return (E, N) covariances of frames at these positions with all: looks, time, constant."""
-    weight = looks_weight(view.history)
+    weight = appearance_weight(view.history)
     in_time = covariances_in_time(view.history, at)
-    return in_time + weight * likeness(view, at, smoothing) if weight else in_time
+    return in_time + weight * similarity(view, at, smoothing) if weight else in_time
 
 
 def covariances_in_time(history: History, at: Ints) -> Floats:
@@ -268,7 +270,7 @@ def covariances_in_time(history: History, at: Ints) -> Floats:
     return covariance
 
 
-def looks_weight(history: History) -> float:
+def appearance_weight(history: History) -> float:
     """Return the prior variance of looks: signal over noise, by the coherence of the rows, at most
     that of time."""
     coherence = _coherence(history)
@@ -349,7 +351,7 @@ def looks_smoothing(history: History, smoothing: Smoothing) -> Smoothing:
     return cuts, np.ascontiguousarray(powers[: max(1, int((powers > 1e-3).sum()))])
 
 
-def likeness(view: View, at: Ints, smoothing: Smoothing) -> Floats:
+def similarity(view: View, at: Ints, smoothing: Smoothing) -> Floats:
     """Return (E, N) products x_e · x_t over their mean square; x: unit frames, smoothed, less their
     mean.
 
@@ -357,7 +359,7 @@ def likeness(view: View, at: Ints, smoothing: Smoothing) -> Floats:
     """
     history = view.history
     smoothing = looks_smoothing(history, smoothing)
-    key = ("likeness", *(part.tobytes() for part in smoothing))
+    key = ("similarity", *(part.tobytes() for part in smoothing))
     known = history.derived.setdefault(key, {})
     if len(known) * len(history) > 2 * MAX_CELLS:
         known.clear()

@@ -79,7 +79,7 @@ class LiveReading:
         self.vocabulary, self.readout, self.coordinates = vocabulary, plan.readout, plan.coordinates
         self._rules = _labelling_of(plan)
         plan.check_examples(vocabulary)
-        if vocabulary.facts or vocabulary.changes:
+        if vocabulary.frame_examples or vocabulary.changes:
             raise InputError(
                 "frames given as examples or changes need a complete history; "
                 "a live reading takes pictures and frames of other histories"

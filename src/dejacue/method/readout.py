@@ -66,7 +66,7 @@ class HistoryBatch:
             return self._views
         pairs = zip(self.histories, self.vocabularies, strict=True)
         views = [View(h, v, self.coordinates, self.pooling, self.engine) for h, v in pairs]
-        if any(vocabulary.facts for vocabulary in self.vocabularies):
+        if any(vocabulary.frame_examples for vocabulary in self.vocabularies):
             self._views = views
         return views
 

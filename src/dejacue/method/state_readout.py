@@ -105,7 +105,7 @@ class StateReadout(Readout):
         """Return the windows of a history of which frames are known."""
 
     def find(self, batch: HistoryBatch) -> Answers:
-        if any(v.facts or v.changes for v in batch.vocabularies):
+        if any(v.frame_examples or v.changes for v in batch.vocabularies):
             return super().find(batch)
         return self.compute(batch, self.tables(batch), None)
 
@@ -117,7 +117,7 @@ class StateReadout(Readout):
 
     def known(self, view: View) -> Known | None:
         """Return what is known of the history, and f; None where nothing is."""
-        if not view.vocabulary.facts and not view.vocabulary.changes:
+        if not view.vocabulary.frame_examples and not view.vocabulary.changes:
             return None
         return view.once(("known", self), lambda: self._known(view))
 

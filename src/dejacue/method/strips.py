@@ -184,7 +184,7 @@ def _border(history: History, vocabulary: Vocabulary, border: Any) -> Border:
         same = [b for b in same if b == border]
     if same:
         return same[0]
-    if not any(example.state == state for example in vocabulary.facts):
+    if not any(example.state == state for example in vocabulary.frame_examples):
         return Border(state, side, None, None)
     raise InputError(f"the {side} of {state} is known to a frame; choose another border")
 

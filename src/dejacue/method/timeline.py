@@ -47,7 +47,7 @@ from dejacue.method._labelling import Nodes, Order
 from dejacue.method._timelines import quoted
 from dejacue.method.filling import Filling, filling_of
 from dejacue.method.kernel import Answers, Engine, EvidenceTables, Labelling, Ragged
-from dejacue.method.known_frames import HALF, KnownFrames, likeness, looks_weight
+from dejacue.method.known_frames import HALF, KnownFrames, appearance_weight, similarity
 from dejacue.method.readout import HistoryBatch, View
 from dejacue.method.scan import ScoredWindow
 from dejacue.method.state_readout import (
@@ -64,7 +64,7 @@ from dejacue.records.arrays import Flags, Floats, Ints
 
 ROUNDS = 4  # of labelling; more change next to nothing
 OF_EXAMPLES = 0.5  # share of the cost of a switch between gains of examples
-SMALL = 1e-3  # least distance between levels of likeness
+SMALL = 1e-3  # least distance between levels of similarity
 
 
 @dataclass(frozen=True)
@@ -176,7 +176,7 @@ class Reading(StateReadout):
         if left_out := [name for k, name in enumerate(names) if k not in answers.state]:
             notes.append(Note(f"not found: {quoted(left_out)} (no frame is in it)", "information"))
         if len(names) > 1 and self.known(view) is None and not view.vocabulary.exhaustive:
-            givers = "the examples" if view.vocabulary.wordless else "words"
+            givers = "the examples" if view.vocabulary.examples_only else "words"
             notes.append(
                 Note(
                     f'{givers} give every frame to a state; show an example of "none" to allow it',
@@ -203,7 +203,7 @@ class Reading(StateReadout):
 
         def compute() -> Read:
             by_looks = bool(len(known.facts.looked)) or known.evidence is None
-            alike = self._likeness(view, known) if by_looks else []
+            alike = self._similarity(view, known) if by_looks else []
             ground = self._ground(view.history, known, alike)
             read = (self._of_examples if by_looks else self._of_changes)(view, ground)
             if ground.filling is None:
@@ -233,9 +233,9 @@ class Reading(StateReadout):
             return Ground(known, alike, bounds, cuts, self.stay, None)
         words = None if known.evidence is None else filling.rows(known.evidence)
         filled = Known(filling.facts(known.facts), filling.rows(known.f), words, known.blind)
-        likenesses = [None if row is None else filling.rows(row[None])[0] for row in alike]
+        similarities = [None if row is None else filling.rows(row[None])[0] for row in alike]
         stay = filling.stay(self.stay, bounds)
-        return Ground(filled, likenesses, filling.cuts(bounds), filling.cuts(cuts), stay, filling)
+        return Ground(filled, similarities, filling.cuts(bounds), filling.cuts(cuts), stay, filling)
 
     def _of_examples(self, view: View, ground: Ground) -> Read:
         known, alike, cuts = ground.known, ground.alike, ground.cuts
@@ -292,13 +292,13 @@ class Reading(StateReadout):
                 path[start : end + 1] = state
         return windows
 
-    def _likeness(self, view: View, known: Known) -> list[Floats | None]:
+    def _similarity(self, view: View, known: Known) -> list[Floats | None]:
         """Return how much each frame looks like the named frames of a state and, last, of none,
         (N,) each; None where none is named, or where looks say nothing."""
         facts = known.facts
-        if known.blind or not looks_weight(view.history):
+        if known.blind or not appearance_weight(view.history):
             return [None] * (facts.states + 1)
-        table = likeness(view, facts.looked, self.smoothing_of(view.history))
+        table = similarity(view, facts.looked, self.smoothing_of(view.history))
         of_label = [facts.labels[facts.looked] == label for label in range(facts.states + 1)]
         return [table[at].mean(axis=0) if at.any() else None for at in of_label]
 
@@ -485,9 +485,9 @@ def with_windows(facts: KnownFrames, windows: list[list[ScoredWindow]]) -> Known
 def gains_of(
     alike: Sequence[Floats | None], f: Floats, inside: Sequence[Flags], exhaustive: bool
 ) -> Floats:
-    """Return (S, N) the gain of each state, about ±½; f less one half of a state without likeness.
+    """Return (S, N) the gain of each state, about ±½; f less one half where it has no similarity.
 
-    alike    (N,) likeness per state and, last, of the frames named as none; None where not known
+    alike    (N,) similarity per state and, last, of the frames named as none; None where not known
     inside   (N,) flags for each of these: the frames that levels are measured in
     """
     gains, known = f.copy(), {label: row for label, row in enumerate(alike) if row is not None}

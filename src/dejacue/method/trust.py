@@ -98,7 +98,7 @@ def opinions(vocabulary: Vocabulary, coordinates: Coordinates) -> tuple[NDArray[
     labels, names = vocabulary.labels, list(vocabulary.states)
     taught = [
         (names.index(example.state), example.features)
-        for example in vocabulary.elsewhere
+        for example in vocabulary.external_examples
         if example.centred and example.state is not None and example.features is not None
     ]
     if not taught:

@@ -27,10 +27,10 @@ if TYPE_CHECKING:  # the same for type checkers
     from dejacue.pipeline.job import Job as Job
     from dejacue.pipeline.request import FindRequest as FindRequest
     from dejacue.pipeline.request import Sampling as Sampling
+    from dejacue.pipeline.where import ObjectSource as ObjectSource
     from dejacue.pipeline.where import Observed as Observed
-    from dejacue.pipeline.where import Where as Where
-    from dejacue.pipeline.where import where_is as where_is
-    from dejacue.sources.findings import Made as Made
+    from dejacue.pipeline.where import object_source as object_source
+    from dejacue.sources.findings import Provenance as Provenance
     from dejacue.sources.tracks.follow import TrackerOptions as TrackerOptions
     from dejacue.sources.tracks.follow import follow as follow
     from dejacue.sources.tracks.prompts import TypedPrompts as TypedPrompts
@@ -44,8 +44,8 @@ _NAMES = {
     "pipeline.finding": "Finding",
     "pipeline.job": "EncoderOptions Job",
     "pipeline.request": "FindRequest Sampling",
-    "pipeline.where": "Observed Where where_is",
-    "sources.findings": "Made",
+    "pipeline.where": "Observed Where object_source",
+    "sources.findings": "Provenance",
     "sources.tracks.follow": "TrackerOptions follow",
     "sources.tracks.prompts": "TypedPrompts",
 }

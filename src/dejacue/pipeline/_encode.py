@@ -64,7 +64,7 @@ def encode(
     *,
     observed: Observed | None = None,
     encoder: Encoder | None = None,
-    pace: bool = True,
+    limit_fps: bool = True,
     output: StrPath | None = None,
     pictures: bool = True,
     progress: Progress = silent,
@@ -73,8 +73,8 @@ def encode(
     """Return the histories of a job by id.
 
     observed, encoder   of the job, if they are open already
-    pace     whether a slow encoder is given fewer frames; else all, unless an existing history was
-             made from fewer
+    limit_fps   whether a slow encoder is given fewer frames; else all, unless an existing history
+                was made from fewer
     output   a folder, or the .npz file of a single history: what is up to date is reused, and what
              a stopped run has encoded; None: nothing is written
     replaces   whether another finding takes the place of that in the folder; if not, a folder with
@@ -85,7 +85,7 @@ def encode(
     info = EncoderInfo.of(encoder)
     files = _Files.of(output, observed, info)
     made_with = {name: history.made_with or {} for name, history in files.existing.items()}
-    stride = job.stride_for(observed.video, info.pace if pace else None, made_with.values())
+    stride = job.stride_for(observed.video, info.max_fps if limit_fps else None, made_with.values())
     observed = observed.thinned(stride)
     missing = missing_objects(observed, info, made_with)
     reused = {
@@ -142,13 +142,13 @@ def missing_objects(
     differs   called with the id of one that was made from something else
     """
     missing = {}
-    for name, lineage in observed.objects.items():
+    for name, mask_ids in observed.objects.items():
         if name in known:
-            needed = recipe(observed.video, observed.masks, info, lineage)
+            needed = recipe(observed.video, observed.masks, info, mask_ids)
             if all(known[name].get(key) == text for key, text in needed.items()):
                 continue
             differs(name)
-        missing[name] = lineage
+        missing[name] = mask_ids
     return replace(observed, objects=missing)
 
 
@@ -285,8 +285,8 @@ def _with_pictures(
     """
     pictures = dict(new)
     gone = {}
-    for name, lineage in observed.objects.items():
-        details = recipe(observed.video, observed.masks, info, lineage)
+    for name, mask_ids in observed.objects.items():
+        details = recipe(observed.video, observed.masks, info, mask_ids)
         pixels = {key: details[key] for key in PIXELS}
         path = pictures_path(files.paths[name]) if name in files.paths else None
         if name in new:
@@ -295,7 +295,7 @@ def _with_pictures(
         elif path is not None and (earlier := read_pictures(path, pixels)) is not None:
             pictures[name] = earlier
         else:
-            gone[name] = lineage
+            gone[name] = mask_ids
     if gone:
         album = PictureAlbum()
         for frame in observed.video:

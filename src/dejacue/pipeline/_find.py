@@ -47,8 +47,8 @@ from dejacue.sources.encoders import Encoder, encoder_name
 from dejacue.sources.files import read_history
 from dejacue.sources.findings import (
     PIXELS,
-    Made,
     Pictures,
+    Provenance,
     holds_finding,
     pictures_path,
     read_document,
@@ -302,7 +302,7 @@ class Search:
             names = ", ".join(observed.objects)
             problem = f"holds {names}, but find returns one"
             raise InputError(f"{video.path}: {problem}; use find_each for all")
-        facts = [*vocabulary.facts, *vocabulary.changes] if words else []
+        facts = [*vocabulary.frame_examples, *vocabulary.changes] if words else []
         if any(example.unit != "frames" for example in facts):  # of the file: all are looked at
             job = replace(job, video=video, sampling=ALL_FRAMES)
 
@@ -310,7 +310,7 @@ class Search:
             job,
             observed=observed,
             encoder=encoder,
-            pace=not facts,
+            limit_fps=not facts,
             output=folder,
             pictures=self.pictures,
             progress=progress,
@@ -344,7 +344,7 @@ class Search:
 def replaced_video(folder: StrPath, source: StrPath) -> Path | None:
     """Return the video of the finding in a folder ("": not known), if it is not this one."""
     with contextlib.suppress(InputError):  # none, or it cannot be read and is made again
-        video = Path(read_document(Path(folder)).made.video or "")
+        video = Path(read_document(Path(folder)).provenance.video or "")
         here = Path(os.path.abspath(source))
         if here not in (video, video.parent) and video != here.parent:  # a folder, or a glob
             return video
@@ -362,7 +362,7 @@ def check_same_video(folder: StrPath, source: Source) -> None:
 
 def _check_examples(vocabulary: Vocabulary, video: Video) -> None:
     """Refuse an example or a change behind the last frame before anything is encoded."""
-    facts = [(f"the example {{}} of {e.state or NONE}", e) for e in vocabulary.facts]
+    facts = [(f"the example {{}} of {e.state or NONE}", e) for e in vocabulary.frame_examples]
     changes = [("a change at {}", e) for e in vocabulary.changes]
     for unit in ("source", "seconds"):
         places = [place for place in (*facts, *changes) if place[1].unit == unit]
@@ -371,7 +371,7 @@ def _check_examples(vocabulary: Vocabulary, video: Video) -> None:
         text, example = max(places, key=lambda place: place[1].span or (0, 0))
         count = video.count_if_before((example.span or (0, 0))[0], unit)
         if count is not None:
-            problem = f"{text.format(example.name)} is behind the last of its {count} frames"
+            problem = f"{text.format(example.name)} is past the last frame ({count - 1})"
             raise InputError(f"{video.path}: {problem}")
 
 
@@ -392,7 +392,7 @@ def _counting(history: History) -> list[Note]:
     return [*images, *([SAMPLED] if history.sampled else [])]
 
 
-def _provenance(job: Job, observed: Observed, encoder: Encoder) -> Made:
+def _provenance(job: Job, observed: Observed, encoder: Encoder) -> Provenance:
     kinds: list[Sampling | EncoderOptions | TrackerOptions]
     kinds = [job.sampling, job.encoder_options]
     kinds += [job.where.options] if isinstance(job.where, AtPrompts | ByName) else []
@@ -400,7 +400,7 @@ def _provenance(job: Job, observed: Observed, encoder: Encoder) -> Made:
     on_disk = not observed.temporary and not observed.masks.in_memory
     masks = os.path.abspath(observed.masks.path) if on_disk else None
     path, prompts = os.path.abspath(observed.video.path), job.encoder_options.templates
-    return Made(path, masks, observed.tracker, encoder.identity, prompts, options)
+    return Provenance(path, masks, observed.tracker, encoder.identity, prompts, options)
 
 
 def saved_finding(source: Source) -> Finding | None:
@@ -441,5 +441,5 @@ def _only_history(history: History, pictures: Pictures | None) -> Finding:
         nothing,
         *(pictures or Pictures({}, {})),
         warnings=(*history_warnings(history), *_counting(history)),
-        made=Made(encoder=history.encoder),
+        provenance=Provenance(encoder=history.encoder),
     )

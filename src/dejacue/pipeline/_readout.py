@@ -81,7 +81,7 @@ class LoadedVocabulary:
     """A vocabulary, perhaps of words only, which an encoder has to encode.
 
     place   prepends the name of its file to errors
-    like    teachers that show its states; they are heard once its words have features
+    like    teachers that show its states; they are applied after its words are encoded
     """
 
     vocabulary: Vocabulary
@@ -120,7 +120,9 @@ class LoadedVocabulary:
 
     def encoder_for(self, history: HasOrigin, encoder: Encoder | str | None) -> Encoder | None:
         """Return the encoder that goes with an existing history; None: none is needed."""
-        if (self.vocabulary.features is None and self.vocabulary.spoken) or unseen(self.vocabulary):
+        if (self.vocabulary.features is None and self.vocabulary.has_text) or unseen(
+            self.vocabulary
+        ):
             if encoder in ENCODERS and history.encoder is not None:
                 made_with = encoder_name(history)
                 same = made_with, *SAME_ROWS.get(made_with, ())
@@ -140,7 +142,7 @@ class LoadedVocabulary:
         """
         with self.place:
             vocabulary = resolved(self.vocabulary, lambda: encoder, video)
-        has_text = encoder is not None and encoder.has_text and vocabulary.spoken
+        has_text = encoder is not None and encoder.has_text and vocabulary.has_text
         if self.like and vocabulary.features is None and not has_text:
             return self._encoded(taught(vocabulary, self.like), encoder)
         vocabulary, warnings = self._encoded(vocabulary, encoder)
@@ -153,7 +155,7 @@ class LoadedVocabulary:
             if vocabulary.features is not None or encoder is None:
                 return vocabulary, ()
             warnings: tuple[Note, ...] = ()
-            if not vocabulary.spoken or not encoder.has_text:
+            if not vocabulary.has_text or not encoder.has_text:
                 problem = "not every state has words"
                 if all(vocabulary.states.values()):
                     problem = "words of one state have nothing to differ from"

@@ -37,9 +37,9 @@ from dejacue.records.reference import References
 from dejacue.sources.atomic import write_bytes, write_text
 from dejacue.sources.encoders import UNKNOWN_WORDS, Encoder, HasOrigin, encoder_name
 from dejacue.sources.findings import (
-    Made,
     Parts,
     Pictures,
+    Provenance,
     read_finding,
     write_finding,
 )
@@ -73,7 +73,7 @@ class Finding:
     crops: Mapping[int, bytes] = field(default_factory=dict)
     doubts: tuple[tuple[Window, str], ...] = ()
     warnings: tuple[Note, ...] = ()
-    made: Made = field(default_factory=Made)
+    provenance: Provenance = field(default_factory=Provenance)
 
     @property
     def thumbnail(self) -> bytes | None:
@@ -148,17 +148,17 @@ class Finding:
         readout_options   readout, coordinates, …: those of ``find``, with its defaults
         """
         Plan.of(**readout_options)  # refuses what does not fit
-        options = encoder_options or EncoderOptions(templates=self.made.prompts)
+        options = encoder_options or EncoderOptions(templates=self.provenance.prompts)
         check_teachers(examples.like if examples else (), self.history)
         same_words = vocabulary is None
         words = LoadedVocabulary.load(
             self.vocabulary if same_words else vocabulary, options, examples
         )
         model = words.encoder_for(self.history, encoder)
-        encoded, new_warnings = words.encoded(model, self.made.video)
+        encoded, new_warnings = words.encoded(model, self.provenance.video)
         names = name or f"history {self.history.id}", words.name
         outdated = [] if same_words else [UNKNOWN_WORDS]
-        outdated += [] if encoded.elsewhere else [TAUGHT_BY]
+        outdated += [] if encoded.external_examples else [TAUGHT_BY]
         warnings = tuple(text for text in self.warnings if not text.startswith(tuple(outdated)))
         warnings += tuple(teacher_notes(examples.like if examples else (), self.history))
         return replace(
@@ -166,7 +166,7 @@ class Finding:
             vocabulary=encoded,
             timeline=apply_readout(self.history, encoded, readout_options, names=names),
             warnings=(*warnings, *new_warnings),
-            made=replace(self.made, prompts=options.templates),
+            provenance=replace(self.provenance, prompts=options.templates),
         )
 
     def correct(
@@ -223,7 +223,7 @@ class Finding:
 
     def _picture_source(self) -> str | None:
         """Return the video that pictures can be decoded from; None where it is not here."""
-        video, numbered = self.made.video, self.history.source_frames is not None
+        video, numbered = self.provenance.video, self.history.source_frames is not None
         return video if video is not None and numbered and os.path.exists(video) else None
 
     def next_question(self, count: int = 1) -> tuple[Question, ...]:
@@ -237,7 +237,7 @@ class Finding:
         """Return the windows that a person has named, by state; None: they show no state."""
         windows: dict[str | None, list[Window]] = {}
         frames = self.history.frames
-        for example in self.vocabulary.facts:
+        for example in self.vocabulary.frame_examples:
             first, end = example.positions(self.history)
             if first < end:  # else the object is not seen there
                 window = Window(int(frames[first]), int(frames[end - 1]))
@@ -283,11 +283,11 @@ class Finding:
             references=references,
             thumbnails=list(self.thumbnails.items()),
             crops=list(self.crops.items()),
-            video=_from_here(self.made.video),
+            video=_from_here(self.provenance.video),
             film=None if path is None else self._film(Path(path).parent),
             object=self.vocabulary.object,
             doubts=self.doubts,
-            tracker=self.made.tracker,
+            tracker=self.provenance.tracker,
             objects=self._objects_picture(),
             named=self.named,
             vocabulary=self.vocabulary,
@@ -296,7 +296,7 @@ class Finding:
 
     def _objects_picture(self) -> bytes | None:
         """Return the picture of the objects among which this one was found by its name."""
-        masks = Path(self.made.masks or "")
+        masks = Path(self.provenance.masks or "")
         if read_search(masks) is not None:
             with contextlib.suppress(OSError):
                 return masks.with_name(OBJECTS_PICTURE).read_bytes()
@@ -304,8 +304,8 @@ class Finding:
 
     def _film(self, folder: Path) -> str | None:
         """Return the path of the video relative to a folder; None where it cannot be played."""
-        video = self.made.video
-        if video is None or "stream" in self.made.options or not os.path.isfile(video):
+        video = self.provenance.video
+        if video is None or "stream" in self.provenance.options or not os.path.isfile(video):
             return None
         try:
             return Path(os.path.relpath(video, folder)).as_posix()
@@ -347,7 +347,7 @@ class Finding:
             segments=self.segments() if segments else None,
             questions=self.next_question(questions) if questions else None,
             thumbnails=thumbnails,
-            video=_from_here(self.made.video),
+            video=_from_here(self.provenance.video),
             most=most,
         )
 
@@ -405,42 +405,46 @@ class Finding:
         """Return the path; refuse that of the video, or another suffix."""
         if suffix and Path(path).suffix.lower() != suffix:
             raise InputError(f"{path}: give a name that ends in {suffix}")
-        video, path = self.made.video or "", Path(path)
+        video, path = self.provenance.video or "", Path(path)
         if os.path.exists(path) and os.path.exists(video) and os.path.samefile(path, video):
             raise InputError(f"{path}: is the video; give another name")
         return path
 
     def cut(self, folder: StrPath) -> list[Path]:
         """Cut the windows out of the video as clips, numbered, one for each window of a state."""
-        if self.made.video is None:
+        if self.provenance.video is None:
             name = f"history {self.history.id}"
             raise InputError(f"{name}: clips are cut from a video, but its video is not known")
         from dejacue.report.clips import cut_clips
 
         kinds = {"rate": float, "stream": int}
         options = {
-            name: kind(self.made.options[name])
+            name: kind(self.provenance.options[name])
             for name, kind in kinds.items()
-            if name in self.made.options
+            if name in self.provenance.options
         }
-        return cut_clips(Path(folder), self.made.video, self.history, self.timeline, **options)
+        return cut_clips(
+            Path(folder), self.provenance.video, self.history, self.timeline, **options
+        )
 
     def write(self, folder: StrPath) -> Path:
         """Write finding.json and the arrays it names, to be read with ``Finding.read``."""
         history, words, timeline = self.history, self.vocabulary, self.timeline
         parts = Parts(
-            history, words, timeline, self._pictures, self.doubts, self.warnings, self.made
+            history, words, timeline, self._pictures, self.doubts, self.warnings, self.provenance
         )
         return write_finding(Path(folder), parts)
 
     @classmethod
     def read(cls, folder: StrPath) -> Finding:
         """Read the folder that ``write`` has written."""
-        history, words, timeline, pictures, doubts, warnings, made = read_finding(Path(folder))
-        return cls(history, words, timeline, *pictures, doubts, warnings, made)
+        history, words, timeline, pictures, doubts, warnings, provenance = read_finding(
+            Path(folder)
+        )
+        return cls(history, words, timeline, *pictures, doubts, warnings, provenance)
 
     def __repr__(self) -> str:
-        video = _from_here(self.made.video) or self.history.id
+        video = _from_here(self.provenance.video) or self.history.id
         seen = f"{len(self.history)} observed frames of {video}"
         return f"<Finding {seen}>\n{self.timeline!r}"
 
@@ -483,7 +487,7 @@ def check_teachers(teachers: Iterable[Confirmed], history: HasOrigin | Encoder) 
         if None in (before, identity) or before == identity:
             continue
         remedy = "encode its video again with the same encoder"
-        if isinstance(teacher, Finding) and teacher.made.video is not None:
+        if isinstance(teacher, Finding) and teacher.provenance.video is not None:
             name = history.name if isinstance(history, Encoder) else encoder_name(history)
             remedy = f"encode it again: {_command(teacher, name)}"
         problem = f'teacher {teacher.history.id} was encoded with "{before}", not with "{identity}"'
@@ -511,9 +515,9 @@ def teacher_notes(teachers: Iterable[Confirmed], history: History) -> list[Note]
 def _command(teacher: Finding, encoder: str) -> str:
     """Return the command that makes a finding again, with what was confirmed in it."""
     numbers = teacher.history.source_frames
-    words = ["dejacue", "find", _from_here(teacher.made.video) or "", "--encoder", encoder]
-    if teacher.made.masks is not None:
-        words += ["--masks", _from_here(teacher.made.masks) or ""]
+    words = ["dejacue", "find", _from_here(teacher.provenance.video) or "", "--encoder", encoder]
+    if teacher.provenance.masks is not None:
+        words += ["--masks", _from_here(teacher.provenance.masks) or ""]
     for state, windows in teacher.confirmed.items():
         for window in windows:
             first, last = np.searchsorted(teacher.history.frames, tuple(window)).tolist()
@@ -534,7 +538,11 @@ def export_findings(findings: Sequence[Finding], export: Export, path: StrPath) 
     """Write findings of one or several objects to one file, and what goes beside it."""
     from dejacue.report.exports import marks_of
 
-    videos = {item.history.id: item.made.video for item in findings if item.made.video is not None}
+    videos = {
+        item.history.id: item.provenance.video
+        for item in findings
+        if item.provenance.video is not None
+    }
     timelines, histories = [item.timeline for item in findings], [item.history for item in findings]
     content = export(timelines, histories, videos=videos if export.opens else None)
     if export.beside is not None:

@@ -14,10 +14,10 @@ from dejacue.pipeline.where import (
     InMasks,
     MaskSource,
     Objects,
+    ObjectSource,
     Observed,
     Sight,
-    Where,
-    where_is,
+    object_source,
 )
 from dejacue.progress import Progress, silent
 from dejacue.records.history import FRAME_STEP
@@ -77,7 +77,7 @@ class Job:
     """A job makes a history of each object of a video.
 
     video         a path, or an opened Video
-    sampling      which frames are used; where it does not say, the encoder's pace decides
+    sampling      which frames are used; where it does not say, the encoder's max_fps decides
     where         how it is said where the object is (default: by its name)
     objects       mask ids that are one object, a list of these for each of several, or a text as on
                   the command line ("1,2", "1+2"); "all": each is one; None: the only one
@@ -88,7 +88,7 @@ class Job:
 
     video: StrPath | Video
     sampling: Sampling = ALL_FRAMES
-    where: Where = field(default_factory=ByName)
+    where: ObjectSource = field(default_factory=ByName)
     objects: Objects = None
     encoder: Encoder | str | None = None
     encoder_options: EncoderOptions = USUAL_ENCODER
@@ -107,13 +107,13 @@ class Job:
         return self.encoder_options.load(self.encoder)
 
     def stride_for(
-        self, video: Video, pace: float | None, existing: Iterable[Mapping[str, str]] = ()
+        self, video: Video, max_fps: float | None, existing: Iterable[Mapping[str, str]] = ()
     ) -> int:
         """Return n where one in n frames is used: 1 where the video is open already, the user says
         which frames to take, the encoder is fast, or it is images and not a video. No clock
         decides: another run agrees.
 
-        pace       frames per second that the encoder is given, or None for all
+        max_fps    frames per second that the encoder is given, or None for all
         existing   made_with of earlier histories: one of this video keeps its n
         """
         sampling = self.sampling
@@ -123,7 +123,7 @@ class Job:
             stride = int(made_with.get(FRAME_STEP, "1"))
             if made_with.get("video") == video.thinned(stride).key:
                 return stride
-        return max(1, round(video.rate / pace)) if pace and video.rate else 1
+        return max(1, round(video.rate / max_fps)) if max_fps and video.rate else 1
 
     @classmethod
     def of(cls, request: FindRequest, **fields: Any) -> Self:
@@ -138,7 +138,7 @@ class Job:
         return cls(
             video=request.video if isinstance(request.video, str | os.PathLike | Video) else "",
             sampling=request.sampled,
-            where=where_is(
+            where=object_source(
                 masks=request.masks,
                 prompts=prompts or first,
                 fixed=request.fixed,

@@ -30,7 +30,7 @@ from dejacue.report.thumbnails import PictureAlbum
 from dejacue.sources.build import EncoderInfo
 from dejacue.sources.encoders import Encoder
 from dejacue.sources.files import read_history
-from dejacue.sources.findings import Made, Pictures
+from dejacue.sources.findings import Pictures, Provenance
 from dejacue.sources.masks.reader import MIN_NOTED_OUTSIDE, share_outside
 from dejacue.sources.tracks.base import box_mask
 
@@ -89,7 +89,7 @@ class Live:
         self._cut_off, self._most_cut_off = 0, 0.0  # boxes that stick out, and the largest share
         self._recent: deque[NDArray[np.float32]] = deque(maxlen=JUDGED_ROWS)
         self._album = PictureAlbum() if pictures else None
-        self._made = Made(encoder=self.encoder.identity, prompts=options.templates)
+        self._provenance = Provenance(encoder=self.encoder.identity, prompts=options.templates)
 
     def push(
         self,
@@ -133,14 +133,14 @@ class Live:
         """Settle the answers for the last frames, and close the last window."""
         return self._announced(self.reading.flush())
 
-    def finish(self, made: Made | None = None, warnings: Sequence[str] = ()) -> Finding:
+    def finish(self, provenance: Provenance | None = None, warnings: Sequence[str] = ()) -> Finding:
         """Return the Finding of the frames that are kept.
 
         made, warnings   what else is known of where they came from
         """
         details = {**self.encoder.details, LOOKED_AT: str(self._looked)}
         history = self.reading.history(self._id, encoder=self.encoder.identity, made_with=details)
-        history = replace(history, made_with=details | self._info.judged(history.features))
+        history = replace(history, made_with=details | self._info.quality_note(history.features))
         doubtful = [Note(text, "doubtful") for text in warnings]
         if self._cut_off:
             text = (
@@ -154,9 +154,11 @@ class Live:
         if self._album is not None:
             pictures = self._album.pictures(0, int(history.frames[0]))
         timeline = self.reading.finish(history)
-        if made is not None:
-            made = replace(made, encoder=self._made.encoder, prompts=self._made.prompts)
-        words, about = self.reading.vocabulary, made or self._made
+        if provenance is not None:
+            provenance = replace(
+                provenance, encoder=self._provenance.encoder, prompts=self._provenance.prompts
+            )
+        words, about = self.reading.vocabulary, provenance or self._provenance
         return Finding(history, words, timeline, *pictures, (), all_warnings, about)
 
     def _announced(self, update: Update) -> Update:

@@ -22,7 +22,7 @@ from dejacue.pipeline.by_name import BY_EXAMPLE, SEARCH_FILE, SearchByName, is_e
 from dejacue.pipeline.request import LazyModel
 from dejacue.progress import Progress
 from dejacue.records import Note, Window
-from dejacue.sources.build import Lineage
+from dejacue.sources.build import MaskIds
 from dejacue.sources.detectors.base import Detector, check_names
 from dejacue.sources.detectors.zero_shot import DEFAULT as DEFAULT_DETECTOR
 from dejacue.sources.encoders import Encoder
@@ -60,7 +60,7 @@ class Observed:
 
     video: Video
     masks: Masks
-    objects: Mapping[str, Lineage]
+    objects: Mapping[str, MaskIds]
     notes: TrackNotes | None = None
     warnings: tuple[Note, ...] = ()
     temporary: bool = False  # the masks go when this goes
@@ -100,7 +100,7 @@ class Sight:
     encoder: Callable[[], Encoder]
     progress: Progress
 
-    def named(self, masks: Masks) -> dict[str, Lineage]:
+    def named(self, masks: Masks) -> dict[str, MaskIds]:
         """Return the histories to make: one of all ids, one of some, or one each."""
         if self.objects is None:
             masks.check_one_object()
@@ -134,15 +134,15 @@ class Sight:
             shots=shots,
             progress=self.progress,
         )
-        lineages = followed.notes.seen_lineages
-        if not lineages:
+        groups = followed.notes.seen_groups
+        if not groups:
             problem = "the object is not seen in any frame"
             raise InputError(f"{output}: {problem}; check its box or click")
         masks = open_written(output, followed.notes)
         if self.objects in (None, "all"):
-            named: dict[str, Lineage] = {
-                f"{self.name}-{root}" if len(lineages) > 1 else self.name: frozenset(pieces)
-                for root, pieces in lineages.items()
+            named: dict[str, MaskIds] = {
+                f"{self.name}-{root}" if len(groups) > 1 else self.name: frozenset(pieces)
+                for root, pieces in groups.items()
             }
         else:
             named = self.named(masks)
@@ -291,7 +291,7 @@ class ByName:
             if sight.objects is not None or len(observed.objects) == 1:
                 return observed
             assert observed.notes is not None
-            numbers = list(observed.notes.seen_lineages)
+            numbers = list(observed.notes.seen_groups)
             first = next(iter(observed.objects.values()))
             return replace(
                 observed,
@@ -302,14 +302,14 @@ class ByName:
         return sight.with_masks(run)
 
 
-Where = InMasks | InRegion | AtPrompts | ByName
+ObjectSource = InMasks | InRegion | AtPrompts | ByName
 
 
 def _doubtful(sentences: Iterable[str]) -> tuple[Note, ...]:
     return tuple(Note(text, "doubtful") for text in sentences)
 
 
-def where_is(
+def object_source(
     *,
     masks: MaskSource | InMasks | None = None,
     prompts: Prompts = (),
@@ -318,7 +318,7 @@ def where_is(
     names: str | Sequence[str] = (),
     detector: Detector | str | None = None,
     tracker: Tracker | str | LazyModel[TrackerOptions] | None = None,
-) -> Where:
+) -> ObjectSource:
     """Return what these say of where the object is; refuse several ways to say it. With none it is
     the name in the vocabulary."""
     ways = {

@@ -35,7 +35,7 @@ def check_words(
                  only an encoder says which words it knows
     """
     finding = None if history is None else _finding(history)
-    templates = finding.made.prompts if finding is not None else None
+    templates = finding.provenance.prompts if finding is not None else None
     words = LoadedVocabulary.load(
         vocabulary, encoder_options or EncoderOptions(templates=templates)
     )

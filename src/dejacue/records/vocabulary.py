@@ -161,7 +161,7 @@ class Vocabulary(Derived):
         )
 
     @property
-    def spoken(self) -> bool:
+    def has_text(self) -> bool:
         """Return whether every state has words; if not, or of a single state, none are used."""
         return len(self.states) > 1 and all(self.states.values())
 
@@ -172,17 +172,17 @@ class Vocabulary(Derived):
         return next((row.shape[-1] for row in rows if row is not None), None)
 
     @property
-    def wordless(self) -> bool:
+    def examples_only(self) -> bool:
         """Return whether only examples tell states: words are unused, or the encoder has none."""
-        return not self.spoken or (self.features is None and self.encoder is not None)
+        return not self.has_text or (self.features is None and self.encoder is not None)
 
     @cached_property
-    def facts(self) -> tuple[Example, ...]:
+    def frame_examples(self) -> tuple[Example, ...]:
         """Return the examples that are frames of the history that is read."""
         return tuple(example for example in self.examples if example.span is not None)
 
     @cached_property
-    def elsewhere(self) -> tuple[Example, ...]:
+    def external_examples(self) -> tuple[Example, ...]:
         """Return the examples that are not frames of the history that is read."""
         return tuple(example for example in self.examples if example.span is None)
 

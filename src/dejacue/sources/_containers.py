@@ -465,7 +465,7 @@ def _listed(streams: list[Any]) -> str:
 
 
 def _picture(time_s: float | None, frame: Any, converter: DisplayConverter) -> Picture:
-    return Picture(time_s, None, partial(converter.rgb, frame), partial(converter.late, frame))
+    return Picture(time_s, None, partial(converter.rgb, frame), partial(converter.lazy, frame))
 
 
 def _lost() -> NDArray[np.uint8]:
@@ -482,7 +482,7 @@ def _settled(pictures: Iterator[Picture]) -> Iterator[Picture]:
     yield from held
 
 
-class Undisplayed:
+class LazyFrame:
     """A decoded frame in its own colours; safe in any thread."""
 
     def __init__(self, frame: Any, converter: DisplayConverter) -> None:
@@ -571,7 +571,7 @@ class DisplayConverter:
             image = image.swapaxes(0, 1)[:: 1 if b >= 0 else -1, :: 1 if c >= 0 else -1]
         return np.ascontiguousarray(image)
 
-    def late(self, frame: Any) -> Undisplayed | None:
+    def lazy(self, frame: Any) -> LazyFrame | None:
         """Return the frame, of which parts are converted when they are asked for; None where that
         would not give the same pixels."""
         if frame.is_corrupt:
@@ -583,7 +583,7 @@ class DisplayConverter:
         if self._matrix(frame) is not None:
             return None
         check_size(frame.width, frame.height)
-        return Undisplayed(frame, self)
+        return LazyFrame(frame, self)
 
     def _matrix(self, frame: Any) -> list[int] | None:
         # reading a frame's side data puts it in a reference cycle that the garbage collector frees

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from dejacue.errors import InputError, brief
 
 if TYPE_CHECKING:
-    from dejacue.sources._containers import Undisplayed
+    from dejacue.sources._containers import LazyFrame
 
 _TIE_S = 1e-9  # a grid point in the middle between two frames goes to the earlier one
 _MAX_FPS = 1e9
@@ -48,13 +48,13 @@ class Unreadable(Exception):
 
 
 class Picture(NamedTuple):
-    """One picture of a source, not yet converted: ``load`` gives RGB or raises Unreadable, ``late``
+    """One picture of a source, not yet converted: ``load`` gives RGB or raises Unreadable, ``lazy``
     what gives RGB later (None: this picture cannot)."""
 
     time_s: float | None
     name: str | None
     load: Callable[[], NDArray[np.uint8]]
-    late: Callable[[], Undisplayed | None] | None = None
+    lazy: Callable[[], LazyFrame | None] | None = None
 
 
 class Source(Protocol):

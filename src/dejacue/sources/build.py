@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 U = TypeVar("U")
-Lineage = frozenset[int] | None  # ids that are one object; None: whatever the mask shows
+MaskIds = frozenset[int] | None  # ids that are one object; None: whatever the mask shows
 Pixels = NDArray[np.uint8]
 Rows = NDArray[np.float32]
 Watch = Callable[["Frame", list[NDArray[np.bool_] | None]], object]
@@ -65,7 +65,7 @@ class EncoderInfo:
     batch: int
     details: Mapping[str, str]
     fit: Callable[[Pixels], Pixels] | None = None
-    pace: float | None = None
+    max_fps: float | None = None
     knows_pictures: Callable[[Rows], bool] = Encoder.knows_pictures
 
     @classmethod
@@ -84,11 +84,11 @@ class EncoderInfo:
             encoder.batch,
             dict(encoder.details),
             encoder.fit,
-            encoder.pace,
+            encoder.max_fps,
             encoder.knows_pictures,
         )
 
-    def judged(self, rows: Rows) -> dict[str, str]:
+    def quality_note(self, rows: Rows) -> dict[str, str]:
         """Return what made_with says of a history of these rows: why it has no meaning, if so."""
         return {} if self.knows_pictures(rows) else {MEANINGLESS: UNKNOWN_PICTURES}
 
@@ -151,9 +151,9 @@ def build_history(
         raise InputError(f'objects "{objects!s:.40}": build_history takes one; give its mask ids')
     if groups is None and isinstance(united, Masks):
         united.check_one_object()
-    lineage = None if groups is None else frozenset(groups[0])
+    mask_ids = None if groups is None else frozenset(groups[0])
     name = id or opened.name
-    return build_histories(opened, united, encoder, {name: lineage}, **options)[name]
+    return build_histories(opened, united, encoder, {name: mask_ids}, **options)[name]
 
 
 def _opened(source: Any, opener: Callable[..., Any], options: dict[str, Any]) -> Any:
@@ -177,7 +177,7 @@ def build_histories(
     video: Video,
     masks: Masks,
     encoder: Encoder,
-    lineages: Mapping[str, Lineage],
+    groups: Mapping[str, MaskIds],
     *,
     partial: str | os.PathLike[str] | None = None,
     progress: Progress = silent,
@@ -185,7 +185,7 @@ def build_histories(
     required: bool = True,
     watch: Watch | None = None,
 ) -> dict[str, History]:
-    """Return one history per lineage, in one pass over the video; of several objects, those that
+    """Return one history per group, in one pass over the video; of several objects, those that
     are never visible are left out.
 
     partial           file that keeps what is encoded until the caller has written the histories
@@ -195,7 +195,7 @@ def build_histories(
     """
     info = EncoderInfo.of(encoder)
     length = video.length
-    total = None if length is None else length * len(lineages)
+    total = None if length is None else length * len(groups)
     done = dict.fromkeys(("decode", "crop", "encode"), 0)
 
     def advance(stage: str, count: int) -> None:
@@ -205,7 +205,7 @@ def build_histories(
     chunks = crops(
         video,
         masks,
-        lineages,
+        groups,
         info,
         threads=croppers,
         size=info.batch,
@@ -288,7 +288,7 @@ Message = Chunk | End | Failed
 def crops(
     video: Video,
     masks: Masks,
-    lineages: Mapping[str, Lineage],
+    groups: Mapping[str, MaskIds],
     info: EncoderInfo,
     *,
     threads: int = 0,
@@ -313,10 +313,10 @@ def crops(
 
     def sightings() -> Iterator[tuple[int, Frame, NDArray[np.bool_]]]:
         nonlocal frames
-        for frame in video.late():
+        for frame in video.lazy_frames():
             advance("decode", frame.index + 1 - frames)  # one that cannot be decoded counts, too
             frames = frame.index + 1
-            unions = masks.unions(frame, list(lineages.values()))
+            unions = masks.unions(frame, list(groups.values()))
             if watch is not None:
                 watch(frame, unions)
             for which, mask in enumerate(unions):
@@ -335,7 +335,7 @@ def crops(
         return row
 
     visible: set[int] = set()
-    rows = ahead(cut, sightings(), threads, CROPS_PER_TASK, lambda sighting: sighting[1].nbytes)
+    rows = prefetch(cut, sightings(), threads, CROPS_PER_TASK, lambda sighting: sighting[1].nbytes)
     most = size or info.chunk
     for batch, _ in _batches(map(count, rows), most):
         pictures, *columns = zip(*batch, strict=True)
@@ -345,27 +345,27 @@ def crops(
         del batch, pictures, memory
         yield chunk
         del chunk  # large, and not needed while the next is decoded
-    ids = tuple(lineages)
+    ids = tuple(groups)
     if not visible and required:
         masks.check_matched()  # says why, where names or numbers do not fit
         remedy = "check the mask ids and how masks are matched to frames"
         raise InputError(f"{video.path}: {ids[0]} is never visible; {remedy}")
     problems = "\n".join((*video.problems, *masks.problems))
     of_the_pass = {LOOKED_AT: str(frames), **({PROBLEMS: problems} if problems else {})}
-    seen = {ids[at]: lineages[ids[at]] for at in sorted(visible)}
+    seen = {ids[at]: groups[ids[at]] for at in sorted(visible)}
     yield End(
         ids,
         {
-            id: {**recipe(video, masks, info, lineage), **of_the_pass}
-            for id, lineage in seen.items()
+            id: {**recipe(video, masks, info, mask_ids), **of_the_pass}
+            for id, mask_ids in seen.items()
         },
-        {id: sure for id, lineage in seen.items() if (sure := _presence(masks, lineage))},
+        {id: sure for id, mask_ids in seen.items() if (sure := _presence(masks, mask_ids))},
     )
 
 
-def recipe(video: Video, masks: Masks, info: EncoderInfo, lineage: Lineage) -> dict[str, str]:
+def recipe(video: Video, masks: Masks, info: EncoderInfo, mask_ids: MaskIds) -> dict[str, str]:
     """Return what a history is made with and of: two that agree in it hold the same rows."""
-    objects = "all" if lineage is None else ",".join(str(id) for id in sorted(lineage))
+    objects = "all" if mask_ids is None else ",".join(str(id) for id in sorted(mask_ids))
     return {
         **info.details,
         "padding": str(PADDING),
@@ -377,12 +377,12 @@ def recipe(video: Video, masks: Masks, info: EncoderInfo, lineage: Lineage) -> d
     }
 
 
-def _presence(masks: Masks, lineage: Lineage) -> Mapping[int, float]:
+def _presence(masks: Masks, mask_ids: MaskIds) -> Mapping[int, float]:
     """Return how sure a tracker was, by frame of the file; nothing for masks of no tracker."""
     from dejacue.sources.tracks import read_notes
 
     notes = read_notes(masks.path)
-    return {} if notes is None else notes.presence_of(lineage)
+    return {} if notes is None else notes.presence_of(mask_ids)
 
 
 class HistoryBuilder:
@@ -437,7 +437,7 @@ class HistoryBuilder:
                 times_s=None if np.isnan(times[rows]).any() else times[rows],
                 source_frames=sources[rows],
                 presence=np.array([presence[s] for s in seen]) if known else None,
-                made_with={**end.made[id], **self._info.judged(features)},
+                made_with={**end.made[id], **self._info.quality_note(features)},
             )
         return histories
 
@@ -514,7 +514,7 @@ def encode_chunks(
         return item
 
     try:
-        with contextlib.closing(ahead(encode, batches(), encoder.workers)) as done:
+        with contextlib.closing(prefetch(encode, batches(), encoder.workers)) as done:
             for (job, message, release), builder in done:
                 if isinstance(message, End | Failed):
                     yield _outcome(job, builder, message)
@@ -538,7 +538,7 @@ def _outcome(job: Any, builder: HistoryBuilder | None, end: End | Failed) -> Out
     return Outcome(job, builder.histories(end), end)
 
 
-def ahead(
+def prefetch(
     function: Callable[[T], U],
     items: Iterable[T],
     workers: int,

@@ -30,7 +30,7 @@ KINDS = "a picture (cup.jpg), or a frame of a video or history (kitchen.mp4@120)
 
 def unseen(vocabulary: Vocabulary) -> bool:
     """Return whether some example has still to be looked up."""
-    return any(example.features is None for example in vocabulary.elsewhere)
+    return any(example.features is None for example in vocabulary.external_examples)
 
 
 def resolved(

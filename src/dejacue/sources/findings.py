@@ -43,7 +43,7 @@ _LABELS = "labels"  # of a readout that labels frames
 
 
 @dataclass(frozen=True)
-class Made:
+class Provenance:
     """A record of how a finding was made; None: not known.
 
     encoder   its identity; prompts: how descriptions were phrased
@@ -77,8 +77,8 @@ class _Document(msgspec.Struct):
     """The fields of finding.json."""
 
     files: dict[str, str]
-    made: Made
-    absolute: dict[str, str]  # paths that ``made`` has relative to the folder
+    provenance: Provenance
+    absolute: dict[str, str]  # paths that ``provenance`` has relative to the folder
     warnings: Notes
     doubts: list[tuple[Window, str]]
     timeline: TimelineDocument
@@ -91,7 +91,7 @@ class Document(NamedTuple):
     timeline: Timeline
     doubts: tuple[tuple[Window, str], ...]
     warnings: tuple[Note, ...]
-    made: Made
+    provenance: Provenance
 
 
 class Parts(NamedTuple):
@@ -103,7 +103,7 @@ class Parts(NamedTuple):
     pictures: Pictures
     doubts: tuple[tuple[Window, str], ...]
     warnings: tuple[Note, ...]
-    made: Made
+    provenance: Provenance
 
 
 def history_path(folder: Path, name: str) -> Path:
@@ -156,10 +156,10 @@ def write_finding(folder: Path, finding: Parts) -> Path:
     document = {
         "schema": SCHEMA,
         "files": files,
-        "made": replace(finding.made, **_relative(finding.made, folder)),
+        "provenance": replace(finding.provenance, **_relative(finding.provenance, folder)),
         "absolute": {
             name: path
-            for name, path in _places(finding.made).items()
+            for name, path in _places(finding.provenance).items()
             if not Path(path).is_relative_to(folder.absolute())  # it does not move with the folder
         },
         "warnings": [Note(text).to_dict() for text in finding.warnings],
@@ -221,30 +221,32 @@ def _holds(path: Path, history: History) -> bool:
     return True
 
 
-def _places(made: Made) -> dict[str, str]:
+def _places(provenance: Provenance) -> dict[str, str]:
     """Return the paths of video and masks, as far as they are known."""
-    return {name: path for name in ("video", "masks") if (path := getattr(made, name)) is not None}
+    return {
+        name: path for name in ("video", "masks") if (path := getattr(provenance, name)) is not None
+    }
 
 
-def _relative(made: Made, folder: Path) -> dict[str, Any]:
+def _relative(provenance: Provenance, folder: Path) -> dict[str, Any]:
     """Return the paths relative to the folder, so that it moves with them; those on another drive
     of Windows as they are."""
-    relative: dict[str, Any] = dict(_places(made))
+    relative: dict[str, Any] = dict(_places(provenance))
     for name, path in relative.items():
         with contextlib.suppress(ValueError):
             relative[name] = os.path.relpath(path, folder.absolute())
     return relative
 
 
-def _resolved(made: Made, folder: Path, absolute: Mapping[str, str]) -> Made:
+def _resolved(provenance: Provenance, folder: Path, absolute: Mapping[str, str]) -> Provenance:
     """Return how it was made with absolute paths: those from the folder or, where nothing lies
     there, those that were absolute when it was written."""
     places: dict[str, Any] = {}
-    for name, path in _places(made).items():
+    for name, path in _places(provenance).items():
         places[name] = os.path.abspath(os.path.join(folder, path))
         if name in absolute and not os.path.exists(places[name]):
             places[name] = absolute[name]
-    return replace(made, **places)
+    return replace(provenance, **places)
 
 
 def holds_finding(folder: Path) -> bool:
@@ -272,7 +274,7 @@ def read_finding(folder: Path) -> Parts:
             raise InputError(f"{problem}; run locate again, or copy the whole folder again")
         columns: dict[str, Any] = {**arrays, "zero": str(arrays["zero"])}
         evidence = Evidence(**columns)
-    pictures, made = read_pictures(files["pictures"]) or Pictures({}, {}), document.made
+    pictures, provenance = read_pictures(files["pictures"]) or Pictures({}, {}), document.provenance
     return Parts(
         history,
         vocabulary,
@@ -280,7 +282,7 @@ def read_finding(folder: Path) -> Parts:
         pictures,
         document.doubts,
         document.warnings,
-        made,
+        provenance,
     )
 
 
@@ -321,6 +323,6 @@ def read_document(folder: Path) -> Document:
     document = read_json(path)
     with in_file(path):
         read = declared(document, _Document, schema=SCHEMA)
-        made = _resolved(read.made, folder, read.absolute)
+        provenance = _resolved(read.provenance, folder, read.absolute)
         notes, doubts = read_notes(read.warnings), tuple(read.doubts)
-        return Document(read.files, read.timeline.timeline(), doubts, notes, made)
+        return Document(read.files, read.timeline.timeline(), doubts, notes, provenance)

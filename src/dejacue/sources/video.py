@@ -27,7 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dejacue.errors import InputError, brief, in_file, unknown
-from dejacue.sources._containers import Container, Undisplayed
+from dejacue.sources._containers import Container, LazyFrame
 from dejacue.sources._sampling import FrameChoice, Picture, Source, T, Unreadable, is_between
 from dejacue.sources.atomic import write_whole
 from dejacue.sources.images import Images, images_in, is_image, natural
@@ -73,9 +73,9 @@ class Frame:
 class LateFrame(Frame):
     """A frame that becomes RGB when it is asked for: all of it, or a part."""
 
-    _decoded: Undisplayed
+    _decoded: LazyFrame
 
-    def __init__(self, index: int, source: int, picture: Picture, decoded: Undisplayed) -> None:
+    def __init__(self, index: int, source: int, picture: Picture, decoded: LazyFrame) -> None:
         vars(self).update(index=index, source=source, time_s=picture.time_s, name=picture.name)
         vars(self).update(_decoded=decoded)
 
@@ -128,11 +128,11 @@ class Video:
             self.problems.append(text)
 
     def __iter__(self) -> Iterator[Frame]:
-        return self._frames(None, late=False)
+        return self._frames(None, lazy=False)
 
-    def late(self) -> Iterator[Frame]:
+    def lazy_frames(self) -> Iterator[Frame]:
         """Iterate over the same frames; where it can be, their RGB is made when it is asked for."""
-        return self._frames(None, late=True)
+        return self._frames(None, lazy=True)
 
     def frames_at(self, indices: Iterable[int]) -> Iterator[Frame]:
         """Yield the frames of these indices, ascending and each once; those between them are not
@@ -141,7 +141,7 @@ class Video:
         wanted = sorted({operator.index(index) for index in indices})
         if wanted and wanted[0] < 0:
             raise InputError(f"there is no frame {wanted[0]}; count from 0")
-        return self._frames(wanted, late=False) if wanted else iter(())
+        return self._frames(wanted, lazy=False) if wanted else iter(())
 
     def count_if_before(self, position: float, unit: str) -> int | None:
         """Return the number of frames of the source if it ends before this one ("source") or this
@@ -211,14 +211,14 @@ class Video:
             with closing(self._source.pictures(self._report)) as pictures:
                 yield from choose(pictures)
 
-    def _frames(self, indices: Sequence[int] | None, *, late: bool) -> Iterator[Frame]:
+    def _frames(self, indices: Sequence[int] | None, *, lazy: bool) -> Iterator[Frame]:
         self.problems = [*self._notes]
         first: tuple[int, tuple[int, ...]] | None = None  # and not its pixels
         index = -1
         with in_file(self.path), closing(self._pictures(indices)) as pictures:
             for index, source, picture in pictures:
                 try:
-                    decoded = picture.late() if late and picture.late is not None else None
+                    decoded = picture.lazy() if lazy and picture.lazy is not None else None
                     if decoded is not None:
                         frame: Frame = LateFrame(index, source, picture, decoded)
                     else:

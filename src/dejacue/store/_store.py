@@ -61,7 +61,7 @@ HISTORY_AS_FRAMES = 100  # what a history takes in this cache besides its frames
 PARQUET_GROUP_BYTES = 64 << 20  # of features
 MAX_THUMBNAIL_BYTES = 8192
 THUMBNAIL_SIDES = (160, 128, 96, 64)  # pixels, tried one after the other
-Where = Mapping[str, str]
+ObjectSource = Mapping[str, str]
 Text = str | None | Mapping[str, str | None]  # for all histories, or by id
 _REMOVE = "UPDATE histories SET dead = 1 WHERE id = ? AND dead = 0"
 
@@ -256,7 +256,7 @@ class Store:
     def __iter__(self) -> Iterator[str]:
         return iter(self.ids())
 
-    def ids(self, where: Where | None = None) -> list[str]:
+    def ids(self, where: ObjectSource | None = None) -> list[str]:
         """Return the ids, in the order in which they were added."""
         with index.sqlite_errors(self.path):
             condition, values = index.condition(self._reader, where)
@@ -295,11 +295,11 @@ class Store:
             else:
                 return unpacked(self.path, PackedHistory(*entry[5:]), features, self.encoder)
 
-    def histories(self, where: Where | None = None) -> Iterator[History]:
+    def histories(self, where: ObjectSource | None = None) -> Iterator[History]:
         """Yield histories in the order in which they were added."""
         return map(self.__getitem__, self.ids(where))
 
-    def rows(self, where: Where | None = None) -> Iterator[Stored]:
+    def rows(self, where: ObjectSource | None = None) -> Iterator[Stored]:
         """Yield what the index says of histories, without their features.
 
         where   {"object": "cup", "source": "kitchen*"}: id, object, source or a name in made_with
@@ -627,7 +627,7 @@ class Store:
         path: StrPath,
         kind: str = "npz",
         *,
-        where: Where | None = None,
+        where: ObjectSource | None = None,
         progress: Progress = silent,
     ) -> int:
         """Write the histories for others to read, and return how many.
@@ -728,7 +728,7 @@ class Store:
         readout: str | Readout = DEFAULT_READOUT,
         top: int | None = None,
         trust: bool = False,
-        where: Where | None = None,
+        where: ObjectSource | None = None,
         threads: int = 1,
         engine: str = "local",
         ray_address: str | None = None,
@@ -789,7 +789,7 @@ class Store:
                 "encode its descriptions with the encoder of the store, or give findings to learn "
                 "from"
             )
-        if vocabulary.facts or vocabulary.changes:
+        if vocabulary.frame_examples or vocabulary.changes:
             remedy = "query a store with words, pictures or frames of named histories"
             raise InputError(f"examples given as frames belong to one history; {remedy}")
         same, encoder = "encode both with the same encoder", vocabulary.encoder

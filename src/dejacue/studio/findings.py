@@ -159,14 +159,14 @@ def info(id: Id, studio: StudioDep, finding: FindingDep) -> Json:
         "id": id,
         "revision": studio.revision(studio.folder(id)),
         "history": finding.history.id,
-        "video": studio.video_of(finding.made),
+        "video": studio.video_of(finding.provenance),
         "object": finding.vocabulary.object,
         "encoder": finding.history.encoder,
-        "tracker": finding.made.tracker,
+        "tracker": finding.provenance.tracker,
         "prompts": _prompts(studio, finding),
         "masks": studio.workspace.id_of(studio.masks_path(finding)),
         "objects": objects_of(finding),
-        "options": dict(finding.made.options),
+        "options": dict(finding.provenance.options),
         "states": {state: list(texts) for state, texts in finding.vocabulary.states.items()},
         "order": list(finding.vocabulary.states),
         "examples": [_mark(finding, example) for example in finding.vocabulary.examples],
@@ -247,7 +247,7 @@ def strip(id: Id, body: StripBody, studio: StudioDep, finding: FindingDep) -> Js
     return {
         "frames": pictures.frames,
         "believed": pictures.believed,
-        "missing": None if studio.video_of(again.made) else pictures.missing,
+        "missing": None if studio.video_of(again.provenance) else pictures.missing,
     }
 
 
@@ -274,8 +274,8 @@ def save(id: Id, body: SaveBody, studio: StudioDep) -> Json:
     """Read as ``read`` does and write the result: over the finding, or to another folder."""
     studio.jobs.check_free(body.folder or id)
     finding = reread(studio, studio.finding(id), body, body)
-    options = {name: value for name, value in finding.made.options.items() if name != APPLIED}
-    finding = replace(finding, made=replace(finding.made, options=options))
+    options = {name: value for name, value in finding.provenance.options.items() if name != APPLIED}
+    finding = replace(finding, provenance=replace(finding.provenance, options=options))
     folder = studio.folder(id)
     if body.folder is not None:
         folder = studio.workspace.place(body.folder)
@@ -314,7 +314,7 @@ def export(id: Id, kind: str, studio: StudioDep, finding: FindingDep) -> Respons
     """Return the finding in the format of another tool, or the report (kind: report)."""
     name = file_name(finding.history.id)
     if kind == "report":
-        references, _ = studio.references(id, finding.history.id, finding.made)
+        references, _ = studio.references(id, finding.history.id, finding.provenance)
         page = finding.report(references=references)
         return _attached(page.encode(), f"{name}.report.html", "text/html")
     if kind not in EXPORTS:
@@ -350,7 +350,7 @@ def _read_row(folder: Path) -> Json:
     least = min(best, key=_certainty, default=None)
     return row | {
         "object": str(words["object"]) if "object" in words else None,
-        "encoder": document.made.encoder,
+        "encoder": document.provenance.encoder,
         "doubts": len(document.doubts),
         "notes": [note.to_dict() for note in notes],
         "states": list(timeline.states),
@@ -375,7 +375,7 @@ def draw(
 ) -> Json:
     """Return the scene, with addresses of pictures and ids instead of paths."""
     place = f"/api/findings/{quote(id)}/thumbnails"
-    references, notes = studio.references(id, finding.history.id, finding.made)
+    references, notes = studio.references(id, finding.history.id, finding.provenance)
     scene = finding.scene(
         references=references,
         segments=segments,
@@ -394,7 +394,7 @@ def draw(
         text = f"compared with the complete reference: {scene['comparison']['text']}"
         notes = [Note(text, "information"), *notes]
     listed = [*scene["notes"], *(note.to_dict() for note in notes)]
-    return {**scene, "notes": listed, "video": studio.video_of(finding.made)}
+    return {**scene, "notes": listed, "video": studio.video_of(finding.provenance)}
 
 
 def reread(
@@ -411,7 +411,7 @@ def reread(
         known = replace(
             before, examples=examples, changes=changes, object=object, exhaustive=exhaustive
         )
-        unseen = any(example.features is None for example in known.elsewhere)
+        unseen = any(example.features is None for example in known.external_examples)
         encoder = studio.encoder_of(finding.history) if unseen else None
         return finding.with_words(known, encoder=encoder, **settings)
     encoder = studio.encoder_of(finding.history)
@@ -426,7 +426,7 @@ def reread(
             exhaustive=exhaustive,
         ),
         encoder=encoder,
-        encoder_options=EncoderOptions(templates=finding.made.prompts),
+        encoder_options=EncoderOptions(templates=finding.provenance.prompts),
         **settings,
     )
 
@@ -455,7 +455,7 @@ def _examples(
     """Return the examples and changes of a request, else those that are known."""
     examples, changes = known.examples, known.changes
     if words.examples is not None:
-        examples = tuple(_example(studio, known.elsewhere, mark) for mark in words.examples)
+        examples = tuple(_example(studio, known.external_examples, mark) for mark in words.examples)
     if words.changes is not None:
         changes = tuple(Example(None, (frame, frame)) for frame in words.changes)
     return examples, changes

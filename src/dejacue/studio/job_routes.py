@@ -167,7 +167,7 @@ class FindBody(SamplingModel, WordsModel, ReadingSettings):
             return {
                 "finding": self.folder,
                 "revision": studio.revision(folder),
-                "tracker": finding.made.tracker,
+                "tracker": finding.provenance.tracker,
                 "doubts": doubts,
                 "warnings": [note.to_dict() for note in finding.warnings],
             }

@@ -20,7 +20,7 @@ from dejacue.records.words import Spelling
 from dejacue.sources.detectors import Detector, load_detector
 from dejacue.sources.encoders import Encoder, check_name, encoder_name
 from dejacue.sources.encoders.base import Crops, Rows
-from dejacue.sources.findings import DOCUMENT, Made, read_document
+from dejacue.sources.findings import DOCUMENT, Provenance, read_document
 from dejacue.sources.frames import Frames, open_frames
 from dejacue.sources.masks import Masks, open_masks
 from dejacue.sources.masks._region import REGION_FILE
@@ -166,7 +166,7 @@ class Studio:
             words = ""
         return revision_of(folder / DOCUMENT, *([folder / Path(words).name] if words else []))
 
-    def made(self, id: str) -> Made | None:
+    def provenance(self, id: str) -> Provenance | None:
         """Return how a finding was made, from its document alone; None where that is damaged."""
         return self.summary(id, _read_made)
 
@@ -212,18 +212,18 @@ class Studio:
         with self._reading_masks:  # they count which frames were read
             return masks.unions(frame, [objects])[0]
 
-    def video_of(self, made: Made | None) -> str | None:
+    def video_of(self, provenance: Provenance | None) -> str | None:
         """Return the id of the video of a finding; where it has moved, of the one of its name."""
-        if made is None or made.video is None:
+        if provenance is None or provenance.video is None:
             return None
-        id, name = self.workspace.id_of(made.video), Path(made.video).name
-        if id is not None and os.path.exists(made.video):
+        id, name = self.workspace.id_of(provenance.video), Path(provenance.video).name
+        if id is not None and os.path.exists(provenance.video):
             return id
         same_name = [id for id in self.workspace.contents().videos if Path(id).name == name]
         return same_name[0] if len(same_name) == 1 else None
 
     def video_path(self, finding: Finding) -> Path:
-        id = self.video_of(finding.made)
+        id = self.video_of(finding.provenance)
         if id is None:
             remedy = "copy it there, or start the studio in a folder that contains both"
             raise NotThere(f"the video of {finding.history.id} is not in the workspace; {remedy}")
@@ -231,12 +231,12 @@ class Studio:
 
     def masks_path(self, finding: Finding) -> Path | None:
         """Return where its masks lie in the workspace; they may have moved with the video."""
-        if finding.made.masks is None:
+        if finding.provenance.masks is None:
             return None
-        masks, video = Path(finding.made.masks), self.video_of(finding.made)
+        masks, video = Path(finding.provenance.masks), self.video_of(finding.provenance)
         places = [masks]
-        if video is not None and finding.made.video is not None:
-            before, now = Path(finding.made.video), self.workspace.root / video
+        if video is not None and finding.provenance.video is not None:
+            before, now = Path(finding.provenance.video), self.workspace.root / video
             while before.name and before.name == now.name:
                 before, now = before.parent, now.parent
             if masks.is_relative_to(before):
@@ -244,11 +244,13 @@ class Studio:
         inside = (path for path in places if path.exists() and self.workspace.id_of(path))
         return next(inside, None)
 
-    def references(self, id: str, history: str, made: Made) -> tuple[Reference | None, list[Note]]:
+    def references(
+        self, id: str, history: str, provenance: Provenance
+    ) -> tuple[Reference | None, list[Note]]:
         """Return the reference of the history of a finding (None: it is not known) and, where
         several files have some, a note: of a file in its folder, else of the one nearest to its
         video, else to the finding."""
-        root, video, folder = self.workspace.root, self.video_of(made), self.folder(id)
+        root, video, folder = self.workspace.root, self.video_of(provenance), self.folder(id)
         beside = folder if video is None else (root / video).parent
 
         def shared(path: Path, place: Path) -> int:
@@ -289,9 +291,9 @@ class Studio:
         return self._references((path, _stamp(path)), read)
 
 
-def _read_made(folder: Path) -> Made | None:
+def _read_made(folder: Path) -> Provenance | None:
     try:
-        return read_document(folder).made
+        return read_document(folder).provenance
     except InputError:
         return None
 

@@ -21,7 +21,7 @@ from dejacue.pipeline.by_name import read_search
 from dejacue.progress import Progress, silent
 from dejacue.records import Vocabulary
 from dejacue.sources.files import file_name, read_vocabulary
-from dejacue.sources.findings import Made, read_document
+from dejacue.sources.findings import Provenance, read_document
 from dejacue.sources.masks import sees_whole_picture
 from dejacue.store import Store
 from dejacue.studio.errors import NEW
@@ -91,7 +91,7 @@ def apply_to_videos(
 ) -> Work:
     """Return the work of a job that makes a finding of each video; those of the teachers are left
     out."""
-    first, known = teachers.findings[0], {studio.video_of(t.made) for t in teachers.findings}
+    first, known = teachers.findings[0], {studio.video_of(t.provenance) for t in teachers.findings}
     listed = studio.workspace.contents().videos if videos is None else dict.fromkeys(videos)
     chosen = [id for id in listed if id not in known]
     if not chosen:
@@ -141,11 +141,11 @@ def apply_to_store(studio: Studio, teachers: Teachers, folder: str, store: str, 
         def find(progress: Progress) -> tuple[Finding, str]:
             finding = teachers.search(opened[id], progress=silent)
             source = opened.labels(id)["source"]
-            video = studio.video_of(Made(video=source))
-            made = finding.made
+            video = studio.video_of(Provenance(video=source))
+            provenance = finding.provenance
             if video is not None:
-                made = replace(made, video=str(studio.workspace.root / video))
-            return replace(finding, made=made), f"a history of {store}"
+                provenance = replace(provenance, video=str(studio.workspace.root / video))
+            return replace(finding, provenance=provenance), f"a history of {store}"
 
         return Target(id, f"{folder}/{file_name(id)}", find)
 
@@ -189,11 +189,11 @@ def _find_and_write(studio: Studio, target: Target, progress: Progress) -> str |
     before = studio.revision(folder)
     if before != NEW:
         known = studio.finding(target.finding)
-        if known.named or APPLIED not in known.made.options:
+        if known.named or APPLIED not in known.provenance.options:
             return None
     finding, text = target.find(progress)
-    options = {**finding.made.options, APPLIED: "true"}
-    finding = replace(finding, made=replace(finding.made, options=options))
+    options = {**finding.provenance.options, APPLIED: "true"}
+    finding = replace(finding, provenance=replace(finding.provenance, options=options))
     with studio.saving:
         if studio.revision(folder) != before:
             return None  # a person has saved it since
@@ -245,7 +245,7 @@ def _findings_of(studio: Studio, teacher: Finding, video: str, first: str) -> li
     ids = [
         id
         for id in studio.workspace.contents().findings
-        if studio.video_of(studio.made(id)) == video
+        if studio.video_of(studio.provenance(id)) == video
     ]
     name = teacher.vocabulary.object
 
@@ -258,7 +258,7 @@ def _findings_of(studio: Studio, teacher: Finding, video: str, first: str) -> li
 def _masks_beside(studio: Studio, teacher: Finding, masks: Path, path: Path) -> Path | None:
     """Return the masks that lie beside a video as those of the teacher lie beside its video: in a
     place that has the name of the video, or in its folder if that has no other video."""
-    video = studio.video_of(teacher.made)
+    video = studio.video_of(teacher.provenance)
     if video is None:
         return None
     before = studio.workspace.root / video
@@ -303,7 +303,7 @@ def _read_confirmed(folder: Path) -> list[str]:
     named is read as a whole."""
     try:
         words = read_document(folder).files.get("vocabulary", "")
-        if not read_vocabulary(folder / words).facts:
+        if not read_vocabulary(folder / words).frame_examples:
             return []
         return list(Finding.read(folder).confirmed)
     except (InputError, OSError):

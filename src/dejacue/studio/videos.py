@@ -104,7 +104,7 @@ def info(id: Id, studio: StudioDep) -> Json:
         "findings": [
             finding
             for finding in studio.workspace.contents().findings
-            if studio.video_of(studio.made(finding)) == id
+            if studio.video_of(studio.provenance(finding)) == id
         ],
     }
 
@@ -233,7 +233,7 @@ def _masked_frame(
     if history.sampled and history.source_frames is not None:
         if of_file:
             index = round(float(np.interp(number, history.source_frames, history.frames)))
-        if not of_file or finding.made.tracker is not None:
+        if not of_file or finding.provenance.tracker is not None:
             source = round(float(np.interp(index, history.frames, history.source_frames)))
     frames = studio.frames(path)
     _check(frames, source)

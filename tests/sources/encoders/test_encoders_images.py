@@ -300,13 +300,13 @@ def test_settings_of_open_clip_and_timm_are_the_same_record() -> None:
 def test_a_history_is_made_of_images_that_are_resized_as_the_model_needs(saved) -> None:
     # of the crop itself: not of one that was squashed before
     encoder = load_encoder(f"hf:{saved['dinov2']}", device="cpu")
-    lineages = {"object": frozenset({1})}
+    groups = {"object": frozenset({1})}
     video, masks = Still(), Boxes()
-    history = build_histories(video, masks, encoder, lineages)["object"]
+    history = build_histories(video, masks, encoder, groups)["object"]
     seen = [
         crop(frame.image, mask)
-        for frame in video.late()
-        if (mask := masks.unions(frame, list(lineages.values()))[0]) is not None
+        for frame in video.lazy_frames()
+        if (mask := masks.unions(frame, list(groups.values()))[0]) is not None
     ]
     assert {image.shape for image in seen} == {(15, 18, 3)}
     np.testing.assert_allclose(history.features, encoder.encode_images(seen), atol=1e-5)

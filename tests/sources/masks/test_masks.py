@@ -1,4 +1,4 @@
-"""Masks of every kind → the union of a lineage in a frame; what does not fit is explained."""
+"""Masks of every kind → the union of a group in a frame; what does not fit is explained."""
 
 from __future__ import annotations
 
@@ -160,10 +160,10 @@ def test_colours_are_no_numbers(tmp_path):
 def test_a_frame_without_file_or_object_is_unobserved(tmp_path):
     folder = save(tmp_path, {"f0.png": block(1), "f2.png": np.zeros((H, W), np.uint8)})
     masks = open_masks(folder)
-    lineages = [None, frozenset({1})]
-    assert [mask is None for mask in masks.unions(frame(0, name="f0"), lineages)] == [False, False]
-    assert masks.unions(frame(1, name="f1"), lineages) == [None, None]
-    assert masks.unions(frame(2, name="f2"), lineages) == [None, None]
+    groups = [None, frozenset({1})]
+    assert [mask is None for mask in masks.unions(frame(0, name="f0"), groups)] == [False, False]
+    assert masks.unions(frame(1, name="f1"), groups) == [None, None]
+    assert masks.unions(frame(2, name="f2"), groups) == [None, None]
 
 
 def test_absent_ids_are_refused_and_the_others_listed(tmp_path):
@@ -453,8 +453,8 @@ def test_objects_may_have_an_axis_and_overlap(tmp_path):
     np.savez(tmp_path / "m.npz", masks=stack)
     masks = open_masks(tmp_path / "m.npz")
     assert masks.ids() == (1, 2, 3)
-    lineages = [frozenset({1, 3}), frozenset({3}), frozenset({2})]
-    both, third, second = masks.unions(frame(0), lineages)
+    groups = [frozenset({1, 3}), frozenset({3}), frozenset({2})]
+    both, third, second = masks.unions(frame(0), groups)
     assert np.array_equal(both, stack[0, 0] | stack[0, 2])
     assert np.array_equal(third, stack[0, 2])
     assert second is None

@@ -330,8 +330,8 @@ def test_a_dictionary_finds_what_its_files_find(scene, tmp_path) -> None:
         video, words, masks=segments, objects=1, encoder=encoder, folder=tmp_path / "out"
     )
     assert np.array_equal(from_files.history.features, finding.history.features)
-    assert finding.made.masks is None
-    assert finding.read(tmp_path / "out").made.masks is None
+    assert finding.provenance.masks is None
+    assert finding.read(tmp_path / "out").provenance.masks is None
     history = build_history(video, segments, encoder, objects=1)
     assert np.array_equal(history.features, finding.history.features)
     with pytest.raises(InputError, match="build_history"):

@@ -124,7 +124,7 @@ def test_a_second_run_takes_what_is_there_and_an_added_piece_is_followed_alone(
     assert all(list(session.colours) == [2] for session in exact[2].sessions)
     assert "object 2 (a piece of 1): seen in 16 of 24 frames" in out
     assert "find with --object 1+2" in out
-    assert read_notes(masks).lineages == {1: (1, 2)}
+    assert read_notes(masks).groups == {1: (1, 2)}
     assert "reused" in run(folder, "--box", text(1, 0), "--add", f"{text(3, 9)}@9", "-o", masks)
 
 
@@ -135,7 +135,7 @@ def test_an_add_that_is_there_already_adds_nothing(folder, tmp_path, exact, run)
     run(folder, "--add", third, "-o", masks)
     assert "reused" in run(folder, "--add", third, "-o", masks)
     run(folder, "--add", third, "--add", second, "-o", masks)
-    assert read_notes(masks).lineages == {1: (1, 2, 3)}
+    assert read_notes(masks).groups == {1: (1, 2, 3)}
     output = run(folder, "--box", text(1, 0), "--add", third, "--add", second, "-o", masks)
     assert "reused" in output
 
@@ -362,7 +362,7 @@ def test_of_many_doubts_ten_are_shown_and_the_others_counted(capsys, count, tail
             size=(6, 8),
             presence=0.5,
             backward=True,
-            lineages={1: (1,)},
+            groups={1: (1,)},
             prompts=(),
             frames=tuple(range(20)),
             times_s=None,

@@ -115,7 +115,7 @@ def test_in_a_folder_the_lower_number_keeps_its_pixels_and_the_notes_say_so(
     tmp_path, write, masks
 ) -> None:
     path = tmp_path / "masks"
-    notes, _ = write(path, {1: A, 2: B, 3: INSIDE_A}, lineages={1: (1, 3), 2: (2,)})
+    notes, _ = write(path, {1: A, 2: B, 3: INSIDE_A}, groups={1: (1, 3), 2: (2,)})
     assert (masks(path, 1) == area(A)).all()
     assert (masks(path, 2) == area(B) & ~area(A)).all()
     assert open_masks(path).ids() == (1, 2)
@@ -124,14 +124,14 @@ def test_in_a_folder_the_lower_number_keeps_its_pixels_and_the_notes_say_so(
         2: (FRAMES, FRAMES),
         3: (0, FRAMES),
     }
-    assert notes.seen_lineages == {1: (1,), 2: (2,)}
+    assert notes.seen_groups == {1: (1,), 2: (2,)}
     second, third = notes.problems
     assert second.startswith(f"object 2 lies under others in {FRAMES} frames")
     assert third.startswith("object 3 lies under others throughout, and nothing is left")
     assert all(".npz keeps overlapping objects whole" in sentence for sentence in notes.problems)
     again = read_notes(path)
     assert again.problems == notes.problems
-    assert again.seen_lineages == notes.seen_lineages
+    assert again.seen_groups == notes.seen_groups
 
 
 def test_an_object_that_was_cut_is_followed_again_and_has_no_holes(tmp_path, write, masks) -> None:
@@ -156,9 +156,9 @@ def test_other_lineages_need_new_notes_only(tmp_path, write) -> None:
     path = tmp_path / "masks"
     write(path, {1: A, 2: B})
     state = (path / "0.png").stat().st_ino
-    notes, tracker = write(path, {1: A, 2: B}, lineages={1: (1, 2)})
+    notes, tracker = write(path, {1: A, 2: B}, groups={1: (1, 2)})
     assert (tracker.steps, (path / "0.png").stat().st_ino) == (0, state)
-    assert notes.lineages == read_notes(path).lineages == {1: (1, 2)}
+    assert notes.groups == read_notes(path).groups == {1: (1, 2)}
 
 
 # What lies on disk
@@ -222,8 +222,8 @@ def test_pieces_that_are_given_again_are_left_out_and_numbers_close_up() -> None
         Prompt(4, 7, mask=mask.copy()),
         Prompt(9, 8, box=B),
     ]
-    prompts, lineages = drop_repeated_pieces(repeated, {1: (1, 2, 6, 7, 8), 5: (5,)})
-    assert lineages == {1: (1, 2, 6, 7), 5: (5,)}  # 7 is a piece of 1, as 5 is none of it
+    prompts, groups = drop_repeated_pieces(repeated, {1: (1, 2, 6, 7, 8), 5: (5,)})
+    assert groups == {1: (1, 2, 6, 7), 5: (5,)}  # 7 is a piece of 1, as 5 is none of it
     numbers = [(prompt.object, prompt.frame) for prompt in prompts]
     assert numbers == [(1, 0), (2, 3), (5, 4), (6, 4), (7, 9)]
 

@@ -36,9 +36,9 @@ def placed(folder, *boxes: str, points=(), not_points=(), masks=(), at=None, add
 
 
 def test_a_box_has_four_numbers_and_may_name_object_and_frame() -> None:
-    (prompt,), lineages = parse(["2:10,5,20.5,15@12"])
+    (prompt,), groups = parse(["2:10,5,20.5,15@12"])
     assert (prompt.object, prompt.frame, prompt.box) == (2, 12, (10, 5, 20.5, 15))
-    assert lineages == {2: (2,)}
+    assert groups == {2: (2,)}
 
 
 def test_the_default_frame_is_the_one_of_at_and_else_the_first() -> None:
@@ -60,18 +60,18 @@ def test_objects_are_numbered_as_an_indexed_picture_can(number) -> None:
 
 
 def test_an_added_piece_is_a_further_id_of_the_same_lineage() -> None:
-    (*_, box, point), lineages = parse(["1:1,1,9,9", "4:5,5,9,9"], adds=["4:2,2,4,4@9", "1:3,3@8"])
-    assert lineages == {1: (1, 6), 4: (4, 5)}
+    (*_, box, point), groups = parse(["1:1,1,9,9", "4:5,5,9,9"], adds=["4:2,2,4,4@9", "1:3,3@8"])
+    assert groups == {1: (1, 6), 4: (4, 5)}
     assert (box.object, box.frame, box.box) == (5, 9, (2, 2, 4, 4))
     assert (point.object, point.frame, point.point) == (6, 8, (3, 3, True))
 
 
 def test_pieces_alone_are_added_to_what_was_given_before() -> None:
     before = [RawPrompt(1, 0, box=(1, 1, 9, 9)), RawPrompt(2, 5, point=(3, 3, True))]
-    (*earlier, added), lineages = parse(adds=["4,4,8,8@20"], before=(before, {1: (1, 2)}))
+    (*earlier, added), groups = parse(adds=["4,4,8,8@20"], before=(before, {1: (1, 2)}))
     assert earlier == before
     assert (added.object, added.frame) == (3, 20)
-    assert lineages == {1: (1, 2, 3)}
+    assert groups == {1: (1, 2, 3)}
 
 
 @pytest.mark.parametrize(

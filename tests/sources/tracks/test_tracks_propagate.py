@@ -200,11 +200,11 @@ def test_masks_have_the_names_of_images_and_the_numbers_of_frames(folder, tmp_pa
 def test_notes_say_what_was_done(folder, tmp_path) -> None:
     prompts = [Prompt(0, 1, points=((5, 5, True), (50, 2, False))), Prompt(9, 2, mask=truth(2, 9))]
     request = TrackRequest.of(open_video(folder, rate=10), prompts, Colour(), presence=0.4)
-    write_track(tmp_path / "masks", request, lineages={1: (1, 2)})
+    write_track(tmp_path / "masks", request, groups={1: (1, 2)})
     notes = read_notes(tmp_path / "masks")
     assert (notes.tracker, notes.details) == ("colour", request.tracker.details)
     assert (notes.video, notes.size, notes.presence) == ("frames", (HEIGHT, WIDTH), 0.4)
-    assert notes.lineages == {1: (1, 2)}
+    assert notes.groups == {1: (1, 2)}
     inside, outside, mask = notes.prompts
     assert (inside.object, inside.frame, inside.point) == (1, 0, (5, 5, True))
     assert (outside.object, outside.frame, outside.point) == (1, 0, (50, 2, False))
@@ -240,9 +240,9 @@ def test_only_an_added_object_is_followed(folder, tmp_path, name) -> None:
     write_track(tmp_path / name, request_of(folder, first))
     tracker = Colour()
     both = [*first, Prompt(8, 3, box=box(3, 8))]
-    notes = write_track(tmp_path / name, request_of(folder, both, tracker), lineages={1: (1, 3)})
+    notes = write_track(tmp_path / name, request_of(folder, both, tracker), groups={1: (1, 3)})
     assert all(list(session.colours) == [3] for session in tracker.sessions)
-    assert notes.lineages == {1: (1, 3)}
+    assert notes.groups == {1: (1, 3)}
     assert [prompt.object for prompt in notes.prompts] == [1, 3]
     masks = masks_in(tmp_path / name, [1, 3], folder)
     for at in range(FRAMES):

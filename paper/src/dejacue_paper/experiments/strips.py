@@ -128,7 +128,7 @@ def _person(entry: ReleaseEntry, count: int, borders: bool, wrong: float, seed: 
     if not borders:
         return Marked(known, effort, right, none)
     for state in known.states:
-        if not any(example.state == state for example in known.facts):
+        if not any(example.state == state for example in known.frame_examples):
             strip = strip_of(history, known, timeline, count, border=(state, "start"))
             truth = [name if name == state else None for name in _truth(entry, strip)]
             marks = _marks(truth, rng, wrong)
@@ -192,7 +192,7 @@ def _by_middle(corpus: Corpus, people: list[Marked], seen: Windows) -> Windows:
     those of words."""
     windows, row = seen.copy(), 0
     for entry, person in zip(corpus.entries, people, strict=True):
-        middle = middles(entry, person.vocabulary) if person.vocabulary.facts else {}
+        middle = middles(entry, person.vocabulary) if person.vocabulary.frame_examples else {}
         for state in entry.vocabulary.state_names:
             windows[row] = middle.get(state, windows[row])
             row += 1

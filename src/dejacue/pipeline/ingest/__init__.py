@@ -103,9 +103,9 @@ def ingest(
         for text in mini_warning(model.identity):
             _log.warning(text)
         decoding = Decoding.of(model, max_pixels)
-        if pace := decoding.encoder.pace:
+        if max_fps := decoding.encoder.max_fps:
             _log.info(
-                "lines with neither stride nor fps: about %g frames per second are used", pace
+                "lines with neither stride nor fps: about %g frames per second are used", max_fps
             )
         _check_columns(manifest_name, items, model)
         if target is None:
@@ -211,7 +211,7 @@ def _located(
                 continue
             for sentence in observed.warnings:
                 _log.info("%s: %s", item.id, sentence)
-            pieces = [sorted(lineage) for lineage in observed.objects.values() if lineage]
+            pieces = [sorted(mask_ids) for mask_ids in observed.objects.values() if mask_ids]
             masks = InMasks(masks=str(observed.masks.path))
             item = changed(item, where=masks, objects=pieces)
         located.append(item)

@@ -24,7 +24,7 @@ import msgspec
 from dejacue.errors import DejaCueError, InputError, SeveralProblems, StrPath, in_file, shortened
 from dejacue.pipeline.job import ALL_FRAMES, Job
 from dejacue.pipeline.request import FindRequest, Sampling, asked_fields
-from dejacue.pipeline.where import InMasks, Where
+from dejacue.pipeline.where import InMasks, ObjectSource
 from dejacue.records.history import COLUMNS, FRAME_STEP, LOOKED_AT, MEANINGLESS, PROBLEMS
 from dejacue.sources import remote
 from dejacue.sources.detectors.base import check_names
@@ -81,7 +81,7 @@ class Item(Job):
 
     id: str
     video: str
-    where: Where
+    where: ObjectSource
     object: str | None = None
     source: str | None = None
     extra: Mapping[str, str] = field(default_factory=dict)

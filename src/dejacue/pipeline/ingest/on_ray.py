@@ -25,7 +25,7 @@ from dejacue._version import __version__
 from dejacue.cluster import check_version, connected, need_ray
 from dejacue.errors import DejaCueError, InputError, counted, extra, first_line, need
 from dejacue.pipeline.ingest.manifest import Item
-from dejacue.pipeline.ingest.worker import Decoding, Worker, obituary
+from dejacue.pipeline.ingest.worker import Decoding, Worker, worker_exit_message
 from dejacue.pipeline.ingest.writer import IngestRun, RayOptions, partial_path
 from dejacue.pipeline.job import EncoderOptions
 from dejacue.sources.build import Chunk, End, Failed, HistoryBuilder, Message, Rows
@@ -164,7 +164,7 @@ def _messages(item: Item, how: Decoding) -> Iterator[Message]:
     try:
         yield from worker.messages(item, lambda: None)
     except EOFError:
-        yield Failed(obituary(item, worker.end()))
+        yield Failed(worker_exit_message(item, worker.end()))
     except BaseException:
         worker.kill()
         worker.end()

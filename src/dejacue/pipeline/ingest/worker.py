@@ -145,7 +145,7 @@ def _decoded(item: Item, how: Decoding, pool: BufferPool) -> Iterator[Chunk | En
 
     info = how.encoder
     observed = item.observe(item.open(how.threads))
-    observed = observed.thinned(item.stride_for(observed.video, info.pace, item.known.values()))
+    observed = observed.thinned(item.stride_for(observed.video, info.max_fps, item.known.values()))
     missing = missing_objects(observed, info, _with_columns(item), differs)
     skipped = tuple(name for name in observed.objects if name not in missing.objects)
     if not missing.objects:
@@ -210,7 +210,7 @@ def main() -> None:
         os._exit(0)  # the reader has gone; nothing is left to be flushed
 
 
-def obituary(item: Item, code: int) -> str:
+def worker_exit_message(item: Item, code: int) -> str:
     """Return why an item has failed whose worker ended with this exit code."""
     how = f"ended with {code}"
     with contextlib.suppress(ValueError):
@@ -366,7 +366,7 @@ class _Workers:
                     if self._stopping:
                         break
                     self.slots.acquire()
-                    self._queue.put((item, Failed(obituary(item, self._ended(worker)))))
+                    self._queue.put((item, Failed(worker_exit_message(item, self._ended(worker)))))
                     worker = None
         except BaseException as error:
             self._queue.put(error)

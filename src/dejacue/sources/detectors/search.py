@@ -280,7 +280,7 @@ def find_shots(
     """Return the times of all frames of a video by index, and its shots, in one pass."""
     times_s: dict[int, float | None] = {}
     detector = ShotDetector()
-    for frame in video.late():
+    for frame in video.lazy_frames():
         detector.add(frame.index, frame.time_s, frame.image)
         times_s[frame.index] = frame.time_s
         progress(SHOTS, len(times_s), video.length)

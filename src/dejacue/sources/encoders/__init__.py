@@ -117,7 +117,7 @@ def encode_vocabulary(
     if not isinstance(encoder, Encoder):
         encoder = load_encoder(encoder)
     encoded = _encode_vocabulary(vocabulary, encoder, templates=templates)
-    if encoded.spoken and (strange := encoder.unknown_words(encoded.descriptions)):
+    if encoded.has_text and (strange := encoder.unknown_words(encoded.descriptions)):
         warnings.warn(f"{UNKNOWN_WORDS}{', '.join(strange)}", stacklevel=2)
     return encoded
 

@@ -45,7 +45,7 @@ Crops = Sequence[NDArray[np.uint8]]
 Rows = NDArray[np.float32]
 
 FORMS = {"raw": "{}", "photo": "a photo of {}", "definite": "the {}"}
-CPU_PACE = 4.0  # images a second of siglip2 on two cores (benchmarks/cpu.py)
+CPU_MAX_FPS = 4.0  # images a second of siglip2 on two cores (benchmarks/cpu.py)
 TEMPLATES = ("ensemble", *FORMS)
 UNKNOWN_PICTURES = (
     "the encoder mini knows only the rendered scenes of this project, and these pictures are "
@@ -65,7 +65,7 @@ class Encoder(ABC):
                 has this size already is taken as it is
     details     back end, precision, files …: recorded in what is made with it
     has_text    whether it knows words; one that does not reads states that are shown by examples
-    pace        frames a second that are looked at where the user does not say; None: all
+    max_fps     frames a second that are looked at where the user does not say; None: all
     batch       preferred number of images per call; workers: how many calls may overlap
     """
 
@@ -76,7 +76,7 @@ class Encoder(ABC):
     fit: Callable[[NDArray[np.uint8]], NDArray[np.uint8]] | None = None
     details: dict[str, str]
     has_text: bool = True
-    pace: float | None = None
+    max_fps: float | None = None
     batch: int = 32
     workers: int = 1
 
@@ -150,7 +150,7 @@ def encode_vocabulary(
         vocabulary = Vocabulary.from_dict(vocabulary)
     if not encoder.has_text and not vocabulary.examples:
         raise _no_words(encoder)
-    if not vocabulary.spoken or not encoder.has_text:
+    if not vocabulary.has_text or not encoder.has_text:
         return replace(vocabulary, encoder=encoder.identity)  # examples tell its states
     encoder.unknown_words(vocabulary.descriptions)  # refused where it knows none
     forms = list(FORMS.values()) if templates == "ensemble" else [FORMS[templates]]

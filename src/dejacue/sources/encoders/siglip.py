@@ -19,7 +19,15 @@ from numpy.typing import NDArray
 from dejacue.errors import InputError, first_line, lacks_memory, need, unknown
 from dejacue.records.words import Spelling
 from dejacue.sources.crops import fit
-from dejacue.sources.encoders.base import CPU_PACE, Crops, Encoder, Rows, in_batches, spelled, unit
+from dejacue.sources.encoders.base import (
+    CPU_MAX_FPS,
+    Crops,
+    Encoder,
+    Rows,
+    in_batches,
+    spelled,
+    unit,
+)
 from dejacue.sources.encoders.preprocess import Preprocessing
 from dejacue.sources.encoders.torch_models import REMEDY, TorchEncoder, pooled
 from dejacue.sources.encoders.weights import Weights, commit, fetch, files_in, sha256
@@ -80,7 +88,7 @@ class OnnxSiglip(Encoder):
     so none are checked: the hashes of the files in use are recorded, and their commit where the
     hub's cache knows it. The tokenizer is the published one, and is checked."""
 
-    pace, batch = CPU_PACE, ONNX_BATCH
+    max_fps, batch = CPU_MAX_FPS, ONNX_BATCH
 
     def __init__(
         self, *, precision: str = "fp32", lower: bool = True, threads: int | None = None

@@ -25,7 +25,7 @@ from dejacue.errors import InputError, MissingData, MissingExtra, extra, first_l
 from dejacue.records.words import Spelling
 from dejacue.sources.documents import read_json
 from dejacue.sources.encoders.base import (
-    CPU_PACE,
+    CPU_MAX_FPS,
     Crops,
     Encoder,
     ImageEncoder,
@@ -215,7 +215,7 @@ class TorchEncoder(Encoder):
         self._dtype = dtype_of(self.precision)
         self._tower = Tower(self._rows_of_bytes, batch, self.device, compile)
         self.workers = 2 if self.device.startswith("cuda") else 1  # one copies, one computes
-        self.pace = CPU_PACE if self.device == "cpu" else None
+        self.max_fps = CPU_MAX_FPS if self.device == "cpu" else None
 
     @abstractmethod
     def image_rows(self, images: Any) -> Any:

@@ -85,7 +85,7 @@ class Clock:
     @classmethod
     def of_video(cls, path: str) -> Clock:
         """Decode all frames, since some containers tell their times in no other way."""
-        read = [(frame.source, frame.time_s) for frame in open_video(path).late()]
+        read = [(frame.source, frame.time_s) for frame in open_video(path).lazy_frames()]
         if any(time is None for _, time in read):
             remedy = "give a video, or a history made with a rate"
             raise InputError(f"{path}: has no timestamps; {remedy}")

@@ -1,7 +1,7 @@
 """Masks of objects on disk → which pixels of a frame belong to which object (§6).
 
     open_masks   a folder, stack, dictionary, COCO file, boxes → Masks     _open.py
-    Masks        one frame → the union of each lineage, or None            _masks.py
+    Masks        one frame → the union of each group, or None            _masks.py
     write_masks  objects of each frame → folder, stack or COCO file        write.py
     Region       a box that stays, boxes drawn by a person, the picture    _region.py
 

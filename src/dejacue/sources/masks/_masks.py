@@ -1,4 +1,4 @@
-"""Masks: for one frame, the union of each lineage of objects at the frame's size.
+"""Masks: for one frame, the union of each group of objects at the frame's size.
 
 ``Matching`` finds which mask belongs to a frame: by file stem, by source ordinal, or by position in
 the sample. Nothing is guessed: where two interpretations of the numbers give a frame different
@@ -363,22 +363,22 @@ class Masks:
             f"{first},{second} or all)"
         )
 
-    def unions(self, frame: Frame, lineages: Sequence[frozenset[int] | None]) -> list[Mask | None]:
-        """Return for each lineage the (H, W) union of its ids in this frame; a lineage None is any
+    def unions(self, frame: Frame, groups: Sequence[frozenset[int] | None]) -> list[Mask | None]:
+        """Return for each group the (H, W) union of its ids in this frame; a group None is any
         object.
 
         A union is None where the object is not observed: no mask for this frame, or an empty one.
         An id that occurs in no mask is refused, and the ids that do are listed.
         """
-        self._require(id for lineage in lineages if lineage is not None for id in lineage)
+        self._require(id for mask_ids in groups if mask_ids is not None for id in mask_ids)
         row = self._matching.row(frame)
         self._coverage.count(frame, row)
         if len(self._first_frames) < 2:
             self._first_frames.append(frame.name or str(frame.source))
         if row is None:
-            return [None] * len(lineages)
+            return [None] * len(groups)
         self._matched = True
-        return [self._union(row, frame.shape, lineage) for lineage in lineages]
+        return [self._union(row, frame.shape, mask_ids) for mask_ids in groups]
 
     @property
     def problems(self) -> list[str]:
@@ -396,15 +396,15 @@ class Masks:
             raise self._matching.other_frames(self._first_frames)
 
     def _union(
-        self, row: int, shape: tuple[int, int], lineage: frozenset[int] | None
+        self, row: int, shape: tuple[int, int], mask_ids: frozenset[int] | None
     ) -> Mask | None:
-        objects = self._rows.read(row, shape, lineage)
-        if self._single and lineage is None:
+        objects = self._rows.read(row, shape, mask_ids)
+        if self._single and mask_ids is None:
             self._known |= self._rows.ids_of(row)
             if len(self._known) > 1:
                 raise self._several()
         union: Mask | None = None
-        for id in objects if lineage is None else lineage & objects.keys():
+        for id in objects if mask_ids is None else mask_ids & objects.keys():
             mask = objects[id]
             mask = mask if mask.shape == shape else self._fitted(mask, row, shape)
             union = mask if union is None else union | mask

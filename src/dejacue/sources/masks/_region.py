@@ -94,15 +94,15 @@ class RegionMasks(Masks):
     def thinned(self, step: int) -> Masks:
         return self
 
-    def unions(self, frame: Frame, lineages: Sequence[frozenset[int] | None]) -> list[Mask | None]:
-        self._require(id for lineage in lineages if lineage is not None for id in lineage)
-        return [self._region_of(frame, lineage) for lineage in lineages]
+    def unions(self, frame: Frame, groups: Sequence[frozenset[int] | None]) -> list[Mask | None]:
+        self._require(id for mask_ids in groups if mask_ids is not None for id in mask_ids)
+        return [self._region_of(frame, mask_ids) for mask_ids in groups]
 
-    def _region_of(self, frame: Frame, lineage: frozenset[int] | None) -> Mask | None:
+    def _region_of(self, frame: Frame, mask_ids: frozenset[int] | None) -> Mask | None:
         if not self.region.boxes:
             return np.ones(frame.shape, dtype=bool)
         union = np.zeros(frame.shape, dtype=bool)
-        for object in self.region.boxes if lineage is None else lineage:
+        for object in self.region.boxes if mask_ids is None else mask_ids:
             x0, y0, x1, y1 = self.region.box(object, frame.source)
             union |= box_mask((x0, y0, x1 - x0, y1 - y0), frame.shape)
         return union if union.any() else None

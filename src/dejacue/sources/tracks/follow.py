@@ -48,7 +48,7 @@ from dejacue.sources.tracks.notes import (
     write_notes,
 )
 from dejacue.sources.tracks.prompts import (
-    Lineages,
+    Groups,
     RawPrompt,
     TypedPrompts,
     are_numbers,
@@ -153,7 +153,7 @@ def follow(
     """
     check_target(output)
     options = options or TrackerOptions()
-    placed, lineages, earlier = placed_prompts(video, prompts, output)
+    placed, groups, earlier = placed_prompts(video, prompts, output)
     loaded = options.load(earlier.tracker if earlier and tracker is None else tracker)
     if earlier:
         _check_same(output, earlier, video, loaded, options)
@@ -166,7 +166,7 @@ def follow(
         tracked = True
         progress(stage, done, total, note)
 
-    notes = write_track(output, request, lineages=lineages, progress=report)
+    notes = write_track(output, request, groups=groups, progress=report)
     if not tracked and path.read_bytes() != before:
         _log.info("%s: rewritten from the earlier tracking", output)
     elif not tracked:
@@ -176,28 +176,28 @@ def follow(
 
 def placed_prompts(
     video: Video, prompts: Prompts, output: Path | None = None
-) -> tuple[list[Prompt], Lineages, TrackNotes | None]:
+) -> tuple[list[Prompt], Groups, TrackNotes | None]:
     """Return the prompts at their positions, which ids are pieces of one object, and the notes of
     the masks in ``output`` to which the prompts add pieces."""
     before: TrackNotes | None = None
     if isinstance(prompts, TypedPrompts):
         if prompts.adds and not prompts.first and output is not None and output.exists():
             before = read_notes(output)
-        known = (before.prompts, before.lineages) if before else ((), {})
-        raw, lineages = parse_prompts(prompts, known)
+        known = (before.prompts, before.groups) if before else ((), {})
+        raw, groups = parse_prompts(prompts, known)
         if not raw:
             raise InputError(
                 f"{video.path}: show where the object is: a box (x0,y0,x1,y1), a point (x,y) or a "
                 "mask (a picture), with @FRAME if it is not in the first frame"
             )
-        placed, lineages = drop_repeated_pieces(resolve_prompts(video, raw), lineages)
+        placed, groups = drop_repeated_pieces(resolve_prompts(video, raw), groups)
     else:
         raw = [prompt for prompt in prompts if isinstance(prompt, RawPrompt)]
         sampled = [prompt for prompt in prompts if not isinstance(prompt, RawPrompt)]
         placed = [*(check_prompts(video, sampled) if sampled else ())]
         placed += resolve_prompts(video, raw) if raw else ()
-        lineages = {object: (object,) for object in sorted({prompt.object for prompt in placed})}
-    return placed, lineages, before
+        groups = {object: (object,) for object in sorted({prompt.object for prompt in placed})}
+    return placed, groups, before
 
 
 def _check_same(
@@ -229,14 +229,14 @@ def write_track(
     path: str | os.PathLike[str],
     request: TrackRequest,
     *,
-    lineages: Lineages | None = None,
+    groups: Groups | None = None,
     progress: Progress = silent,
 ) -> TrackNotes:
     """Follow the objects and write their masks, with notes: into a folder of PNG, .npz or .json.
 
     Masks that were made from the same video, prompts and tracker are kept; where objects were
     added, only these are followed, and those that were not written whole: in a folder, pixels of
-    two objects belong to the lower number. ``lineages`` says which objects are pieces of one;
+    two objects belong to the lower number. ``groups`` says which objects are pieces of one;
     default: each is its own. ``progress`` is called as by ``track``. Whoever stops it (Cancelled
     raised in progress, or Ctrl-C) gets Cancelled, which says what is kept for the next run.
     """
@@ -245,11 +245,11 @@ def write_track(
     check_place(_real(target))
     before = _before(target)
     keys = {object: request.key(object) for object in request.objects}
-    lineages = dict(lineages or {object: (object,) for object in keys})
+    groups = dict(groups or {object: (object,) for object in keys})
     known = dict(before.objects) if before else {}
     if before and keys == {object: noted.key for object, noted in known.items()}:
-        if before.lineages != lineages:
-            before = msgspec.structs.replace(before, lineages=lineages)
+        if before.groups != groups:
+            before = msgspec.structs.replace(before, groups=groups)
             write_notes(target, before)
         return before
     unchanged = {
@@ -292,7 +292,7 @@ def write_track(
             size,
             request.presence,
             request.backward,
-            lineages,
+            groups,
             prompts,
             tuple(row.source for row in rows),
             tuple(times) if len(times) == len(rows) else None,
@@ -475,13 +475,13 @@ class _MaskRows:
     def __iter__(self) -> Iterator[tuple[int | str, dict[int, Mask]]]:
         size = self.notes.size
         blank = np.broadcast_to(np.uint8(0), (*size, 3))
-        lineages = [frozenset([object]) for object in self.old]
+        groups = [frozenset([object]) for object in self.old]
         for row in self.rows:
             objects = {id: packed.mask(size) for id, packed in row.objects.items() if packed.area}
             row.objects.clear()
             if self.masks is not None:
                 frame = Frame(row.index, row.source, row.time_s, row.name, blank)
-                unions = zip(self.old, self.masks.unions(frame, lineages), strict=True)
+                unions = zip(self.old, self.masks.unions(frame, groups), strict=True)
                 objects |= {id: mask for id, mask in unions if mask is not None}
             key = row.name if self.notes.match == "stem" and row.name is not None else row.source
             yield key, self._counted(dict(sorted(objects.items())))

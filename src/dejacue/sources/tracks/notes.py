@@ -20,7 +20,7 @@ from dejacue.sources.documents import as_json
 from dejacue.sources.masks.rle import decode_rle, pack
 from dejacue.sources.tracks.base import Prompt
 from dejacue.sources.tracks.doubts import Doubt
-from dejacue.sources.tracks.prompts import Lineages, RawPrompt
+from dejacue.sources.tracks.prompts import Groups, RawPrompt
 
 KIND = "dejacue.track/"
 SCHEMA = f"{KIND}2"
@@ -58,7 +58,7 @@ class TrackNotes(
     match            how open_masks finds the mask of a frame: "source" or "stem"
     size             (height, width) of the frames
     presence         below it an object counts as not seen
-    lineages         the first id of an object and the ids of all its pieces
+    groups         the first id of an object and the ids of all its pieces
     prompts          as they were given, in frames of the file
     frames, times_s, names   of the file, for each frame that was looked at
     """
@@ -72,7 +72,7 @@ class TrackNotes(
     size: tuple[Count, Count]
     presence: Share
     backward: bool
-    lineages: Lineages
+    groups: Groups
     prompts: tuple[RawPrompt, ...]
     frames: tuple[Count, ...]
     times_s: tuple[float, ...] | None
@@ -85,11 +85,11 @@ class TrackNotes(
             raise ValueError("frames, times_s, names and presence differ in length")
 
     @property
-    def seen_lineages(self) -> Lineages:
-        """Return the lineages of ids that are in the masks."""
+    def seen_groups(self) -> Groups:
+        """Return the groups of ids that are in the masks."""
         seen = {
             root: tuple(id for id in pieces if id in self.objects and self.objects[id].seen)
-            for root, pieces in self.lineages.items()
+            for root, pieces in self.groups.items()
         }
         return {root: pieces for root, pieces in seen.items() if pieces}
 

@@ -40,7 +40,7 @@ from dejacue.sources.video import Frame, Video
 
 MAX_OBJECT = VOID - 1  # what an indexed picture holds
 NO_POSITION = "the position of the object is missing"
-Lineages = Mapping[int, tuple[int, ...]]  # the first id of an object and all its pieces
+Groups = Mapping[int, tuple[int, ...]]  # the first id of an object and all its pieces
 _BAD_FRAME = re.compile(r"[\d.,\s]+@.*", re.DOTALL)  # numbers, and a frame that is none
 _TEXT = re.compile(r"\s*(?:(\d{1,9}):)?(.*?)(?:@(\d{1,15}))?\s*", re.DOTALL)
 _PICTURE_ID = re.compile(r"(.+)#(\d{1,9})", re.DOTALL)
@@ -91,9 +91,9 @@ class TypedPrompts:
 
 
 def parse_prompts(
-    typed: TypedPrompts, before: tuple[Iterable[RawPrompt], Lineages] = ((), {})
-) -> tuple[list[RawPrompt], Lineages]:
-    """Return the prompts, and the lineages: an add is a piece of an object, with a new id. Where
+    typed: TypedPrompts, before: tuple[Iterable[RawPrompt], Groups] = ((), {})
+) -> tuple[list[RawPrompt], Groups]:
+    """Return the prompts, and the groups: an add is a piece of an object, with a new id. Where
     only adds are given, they are added to what was given ``before``."""
     at = typed.at
     if at is not None and at < 0:
@@ -103,30 +103,30 @@ def parse_prompts(
     prompts += [_parse("point", text, at, _point) for text in typed.points]
     prompts += [_parse("not point", text, at, not_point) for text in typed.not_points]
     prompts += [_parse("mask", text, at, _mask) for text in typed.masks]
-    lineages: dict[int, tuple[int, ...]] = {
+    groups: dict[int, tuple[int, ...]] = {
         object: (object,) for object in sorted({prompt.object for prompt in prompts})
     }
     if not prompts and typed.adds:
-        prompts, lineages = list(before[0]), dict(before[1])
-    known = ", ".join(map(str, lineages))
-    ids = [id for pieces in lineages.values() for id in pieces]
+        prompts, groups = list(before[0]), dict(before[1])
+    known = ", ".join(map(str, groups))
+    ids = [id for pieces in groups.values() for id in pieces]
     for number, text in enumerate(typed.adds, start=max(ids, default=0) + 1):
         prompt = _parse("add", text, at, _any)
         with named(f"add {text}"):
-            if not lineages:
+            if not groups:
                 raise InputError("there is no object yet; show it with a box, a point or a mask")
             names_object = (match := _TEXT.fullmatch(text)) is not None and match[1] is not None
-            if not names_object and len(lineages) > 1:
-                example = f"{next(iter(lineages))}:{text}"
+            if not names_object and len(groups) > 1:
+                example = f"{next(iter(groups))}:{text}"
                 raise InputError(f"name the object it is a piece of ({known}), as in {example}")
-            root = prompt.object if names_object else next(iter(lineages))
-            if root not in lineages:
+            root = prompt.object if names_object else next(iter(groups))
+            if root not in groups:
                 raise InputError(f"there is no object {root}; known: {known}")
             if number > MAX_OBJECT:
                 raise InputError(f"objects and pieces have the numbers 1 to {MAX_OBJECT}")
         prompts.append(msgspec.structs.replace(prompt, object=number))
-        lineages[root] = (*lineages[root], number)
-    return prompts, lineages
+        groups[root] = (*groups[root], number)
+    return prompts, groups
 
 
 def _parse(
@@ -237,13 +237,11 @@ def are_numbers(rows: Any, count: int) -> bool:
         return False
 
 
-def drop_repeated_pieces(
-    prompts: Sequence[Prompt], lineages: Lineages
-) -> tuple[list[Prompt], Lineages]:
-    """Drop pieces that their lineage has already, as when an add is repeated; the numbers of
+def drop_repeated_pieces(prompts: Sequence[Prompt], groups: Groups) -> tuple[list[Prompt], Groups]:
+    """Drop pieces that their group has already, as when an add is repeated; the numbers of
     those after them close up."""
     repeated: list[int] = []
-    for pieces in lineages.values():
+    for pieces in groups.values():
         known: list[object] = []
         for id in pieces:
             content = prompt_content(prompts, id)
@@ -251,7 +249,7 @@ def drop_repeated_pieces(
             known.append(content)
     numbers = {
         id: id - sum(piece < id for piece in repeated)
-        for pieces in lineages.values()
+        for pieces in groups.values()
         for id in pieces
         if id not in repeated
     }
@@ -262,7 +260,7 @@ def drop_repeated_pieces(
     ]
     return left, {
         numbers[root]: tuple(numbers[id] for id in pieces if id in numbers)
-        for root, pieces in lineages.items()
+        for root, pieces in groups.items()
     }
 
 
