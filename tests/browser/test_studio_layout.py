@@ -6,7 +6,7 @@ import shutil
 
 import pytest
 
-from dejacue import Finding, find
+from dejacue import Finding, Sampling, find
 
 MANY = 30  # states
 
@@ -148,7 +148,7 @@ def test_why_there_is_no_answer_stands_in_place_of_windows(
     clip = shutil.copy(footage / "clips" / "sam2_coffee.mp4", workspace)
     words, made = {"empty": "cup", "full": "mug"}, workspace / "coffee"
     find(
-        clip, words, whole=True, stride=40, encoder="mini", folder=made
+        clip, words, whole=True, sampling=Sampling(stride=40), encoder="mini", folder=made
     )  # it knows no such picture
     user = desk(address)
     user.page.set_viewport_size({"width": 1280, "height": 720})

@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 from helpers.errors import refused
 
-from dejacue.cli.options import sampling
+from dejacue import Sampling
 
 
 def test_a_time_of_more_than_59_seconds_after_a_colon_is_refused() -> None:
     with refused("time", "1:70", "did you mean 130s?"):
-        sampling("1:70", None)
+        Sampling.between("1:70", None)
 
 
 @pytest.mark.parametrize(
@@ -29,9 +29,9 @@ def test_a_time_of_more_than_59_seconds_after_a_colon_is_refused() -> None:
 def test_a_plain_number_is_a_frame_and_colons_separate_hours_minutes_and_seconds(
     text, frame, seconds
 ) -> None:
-    begun, ended = sampling(text, None), sampling(None, text)
+    begun, ended = Sampling.between(text, None), Sampling.between(None, text)
     assert (begun.start, begun.start_s, begun.end, begun.end_s) == (
-        frame if frame is not None else sampling(None, None).start,
+        frame if frame is not None else Sampling.between(None, None).start,
         seconds,
         None,
         None,
@@ -43,7 +43,7 @@ def test_a_plain_number_is_a_frame_and_colons_separate_hours_minutes_and_seconds
 @pytest.mark.parametrize("text", ["1:x", "4.5", "s", "1:30m", ""])
 def test_a_text_that_is_neither_frame_nor_time_is_refused(text) -> None:
     with refused("start", f'"{text}"'):
-        sampling(text, None)
+        Sampling.between(text, None)
 
 
 def test_the_help_of_options_speaks_of_no_types_of_python(dejacue, monkeypatch) -> None:

@@ -10,7 +10,17 @@ import pytest
 from helpers.errors import refused
 from PIL import Image
 
-from dejacue import Example, Finding, History, InputError, Vocabulary, find, load_encoder, locate
+from dejacue import (
+    Example,
+    Finding,
+    History,
+    InputError,
+    Sampling,
+    Vocabulary,
+    find,
+    load_encoder,
+    locate,
+)
 from dejacue.evaluation import best_tiou
 from dejacue.files import read_vocabulary, write_history, write_vocabulary
 from dejacue.method import (
@@ -986,7 +996,11 @@ def test_frames_are_those_of_the_file_however_it_is_sampled(cup):
     first = next(iter(finding.vocabulary.states))
     at = int(finding.history.frames[finding[first][0].window.start + 4])
     sampled = find(
-        folder / "scene.mp4", folder / "vocabulary.yaml", stride=2, examples={first: at}, **options
+        folder / "scene.mp4",
+        folder / "vocabulary.yaml",
+        sampling=Sampling(stride=2),
+        examples={first: at},
+        **options,
     )
     assert sampled.history.sampled
     source = sampled[first][0].source

@@ -14,7 +14,7 @@ from dejacue.method.known_frames import KnownFrames
 from dejacue.method.localization import analyse
 from dejacue.method.timeline import Reading
 from dejacue.records.example import Example
-from dejacue.sources._sampling import Sampling
+from dejacue.sources._sampling import FrameChoice
 from dejacue_paper import generate
 
 RATE = 30.0  # frames of the file a second
@@ -203,7 +203,7 @@ def test_four_frames_a_second_of_thirty_are_seven_or_eight_apart():
         def __init__(self, frame: int) -> None:
             self.time_s = frame / RATE
 
-    chosen = Sampling(fps=4).select(Picture(frame) for frame in range(300))
+    chosen = FrameChoice(fps=4).select(Picture(frame) for frame in range(300))
     source = np.array([frame for frame, _ in chosen])
     assert set(np.diff(source).tolist()) == {7, 8}
     scene = generate(5, frames=300)

@@ -443,7 +443,7 @@ def film(tmp_path_factory):
 def test_a_video_is_encoded_as_its_teachers_were(film, tmp_path):
     masks, states = film / "Annotations", list(read_vocabulary(film / "vocabulary.yaml").states)
     examples = dict(zip(states, ("0", "23"), strict=True))
-    options = {"masks": masks, "objects": 1, "pictures": False}
+    options = {"masks": masks, "objects": 1}
     by_mini = find(film / "scene.mp4", examples=examples, encoder="mini", **options)
     assert (
         find(film / "scene.mp4", like=by_mini, **options).history.encoder == by_mini.history.encoder
@@ -463,7 +463,7 @@ def test_a_video_is_encoded_as_its_teachers_were(film, tmp_path):
 def test_teachers_that_show_more_or_less_of_the_picture_are_named(film):
     states = list(read_vocabulary(film / "vocabulary.yaml").states)
     examples = dict(zip(states, ("0", "23"), strict=True))
-    options = {"encoder": Colours(), "pictures": False}
+    options = {"encoder": Colours()}
     masks = {"masks": film / "Annotations", "objects": 1}
     cut_out = find(film / "scene.mp4", examples=examples, **masks, **options)
     whole = find(film / "scene.mp4", examples=examples, whole=True, **options)

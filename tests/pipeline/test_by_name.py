@@ -25,7 +25,7 @@ from dejacue.sources.tracks import read_notes
 from dejacue.sources.video import open_video, write_video
 
 EXAMPLES = {"early": [0], "late": [40]}
-OPTIONS = {"object_name": "cup", "examples": EXAMPLES, "pictures": False}
+OPTIONS = {"name": "cup", "examples": EXAMPLES}
 
 
 def search(path, folder=None, detector=None, tracker=None, **options):
@@ -106,9 +106,9 @@ def test_the_name_comes_from_the_vocabulary_and_each_object_can_be_asked_for(pat
     examples = [Example("early", (0, 0)), Example("late", (40, 40))]
     words = dejacue.Vocabulary(states, object="cup", examples=examples)
     options = {"encoder": ColourRows(), "detector": CupDetector(), "tracker": Colour()}
-    findings = dejacue.find_each(path, words, pictures=False, **options)
+    findings = dejacue.find_each(path, words, **options)
     assert [finding.history.id for finding in findings] == ["film-1", "film-2"]
-    second = dejacue.find(path, words, objects=2, pictures=False, **options)
+    second = dejacue.find(path, words, objects=2, **options)
     assert (second.history.features == findings[1].history.features).all()
 
 
@@ -160,7 +160,7 @@ def test_the_report_and_the_command_show_all_objects_by_their_numbers(path, tmp_
     rows = [table_row(objects, number) for number in (1, 2)]
     assert {place for _, place, *_ in rows} == {"left", "right"}
     assert objects_table(objects, [1, 2]).row_count == 2
-    assert 'class="objects"' not in search(path, object_name=None, whole=True).report()
+    assert 'class="objects"' not in search(path, name=None, whole=True).report()
 
 
 @pytest.mark.parametrize("number", [1, 2])
@@ -192,22 +192,22 @@ def test_a_picture_of_the_object_finds_it_instead_of_a_name(path, tmp_path, cup)
         path,
         tmp_path / "out",
         GuidedDetector(),
-        object_name=str(tmp_path / "object.png"),
+        name=str(tmp_path / "object.png"),
     )
     expected = [cup] * 20 + [None] * 12 + [cup] * 16
     assert tracks(written(tmp_path / "out"), path) == {1: expected}
     assert any("object like the example" in text for text in finding.warnings)
     with refused("cups"):  # which takes names alone
-        search(path, tmp_path / "names", object_name=str(tmp_path / "object.png"))
+        search(path, tmp_path / "names", name=str(tmp_path / "object.png"))
     for broken in ("none.png", "text.jpg"):
         (tmp_path / "text.jpg").write_text("cup")
         with refused(tmp_path / broken, "object"):
-            search(path, None, GuidedDetector(), object_name=str(tmp_path / broken))
+            search(path, None, GuidedDetector(), name=str(tmp_path / broken))
 
 
 def test_nothing_found_is_a_clear_answer(path, tmp_path) -> None:
     with refused("object", "looked at", "box"):
-        search(path, tmp_path, object_name="kettle")
+        search(path, tmp_path, name="kettle")
     assert not (tmp_path / "masks").exists()
 
 
@@ -248,8 +248,8 @@ def test_ingest_finds_objects_by_name_and_gives_the_rows_of_find(path, tmp_path)
     expected = {
         "best": search(path),
         **dict(zip(("each-1", "each-2"), search_each(path), strict=True)),
-        "region": search(path, object_name=None, box=(5, 6, 25, 30), fixed=True),
-        "picture": search(path, object_name=None, whole=True),
+        "region": search(path, name=None, box=(5, 6, 25, 30), fixed=True),
+        "picture": search(path, name=None, whole=True),
     }
     with dejacue.Store.open(tmp_path / "store") as store:
         assert set(store.ids()) == set(expected)

@@ -22,6 +22,7 @@ from dejacue import (
     History,
     InputError,
     Prompt,
+    Sampling,
     Timeline,
     Vocabulary,
     find,
@@ -32,7 +33,7 @@ from dejacue import (
 )
 from dejacue.errors import Cancelled
 from dejacue.files import read_history, read_vocabulary, write_history, write_vocabulary
-from dejacue.method import Window, kernel
+from dejacue.method import Reading, Window, kernel
 from dejacue.method.strips import marked
 from dejacue.pipeline import (
     EncoderOptions,
@@ -45,7 +46,8 @@ from dejacue.pipeline import (
     object_source,
     where,
 )
-from dejacue.pipeline._readout import encoded_words
+from dejacue.pipeline._readout import MoreExamples, encoded_words
+from dejacue.pipeline.request import LazyModel
 from dejacue.progress import NotebookBar, default_progress, silent
 from dejacue.report import thumbnails
 from dejacue.report.exports import EXPORTS
@@ -67,7 +69,7 @@ def first(scene) -> Finding:
         masks=scene / "Annotations",
         objects=[1],
         encoder="mini",
-        diagnostics=True,
+        readout={"diagnostics": True},
     )
 
 
@@ -157,9 +159,9 @@ def test_an_example_behind_the_last_frame_is_refused_before_anything_is_encoded(
     frames = [frame.image for frame in open_video(scene / "scene.mp4", end=9)]
     path = write_video(tmp_path / f"short{suffix}", frames, 10)
     loaded = counted(monkeypatch, EncoderOptions, "load")
-    for facts in ({"examples": {"empty": 10}}, {"examples": {"full": "1.2s"}}, {"changes": [99]}):
+    for facts in ({"empty": 10}, {"full": "1.2s"}, MoreExamples(changes=[99])):
         with refused(path, "is past the last frame (9)"):
-            find(path, WORDS, whole=True, encoder="mini", **facts)
+            find(path, WORDS, whole=True, encoder="mini", examples=facts)
     assert loaded == []
     path_in_itself = {"empty": f"{path}@10"}
     monkeypatch.setattr(Mini, "encode_images", lambda *_: pytest.fail("is encoded"))
@@ -222,7 +224,7 @@ def test_cosines_are_computed_once(cup, monkeypatch, readout) -> None:
 
     for name in ("cosines", "locate", "contrast", "label"):
         monkeypatch.setattr(engine, name, counting(getattr(engine, name)))
-    finding = cup(readout=readout, diagnostics=True)
+    finding = cup(readout={"readout": readout, "diagnostics": True})
     finding.report()
     finding.plot()
     second_opinion = ["cosines"] if readout == "timeline" else []  # of each description alone
@@ -260,7 +262,7 @@ def test_the_stages_one_by_one_give_the_same(first, scene) -> None:
 
 
 def test_sampling_reaches_the_video_and_is_noted(cup) -> None:
-    finding = cup(start=10, stride=2)
+    finding = cup(start=10, sampling=Sampling(stride=2))
     assert finding.history.source_frames.tolist()[:2] == [10, 12]
     assert finding.provenance.options == {"start": "10", "stride": "2"}
     assert any(text.startswith("frames are numbered as sampled") for text in finding.warnings)
@@ -272,7 +274,7 @@ def test_sampling_reaches_the_video_and_is_noted(cup) -> None:
 @pytest.mark.parametrize("way", [{"masks": None, "whole": True}, {}])
 def test_a_name_beside_another_way_to_say_where_it_is_is_refused(cup, way) -> None:
     with refused("whole" if way else "masks"):
-        cup(object_name="cup", **way)
+        cup(name="cup", **way)
 
 
 def test_each_object_is_found_in_one_pass(scene, monkeypatch) -> None:
@@ -684,7 +686,6 @@ def test_without_a_video_there_are_no_clips(tmp_path) -> None:
         ({"objects": "1+2,2"}, "an id appears twice"),
         ({"masks": np.ones((1, 4, 4), bool)}, r"array of shape \(1, 4, 4\)"),
         ({"masks": 5}, "masks .* not as int"),
-        ({"masks": None, "mask": [[1, 2], [3]]}, "mask .* equal length"),
         ({"masks": None, "box": (1, 2, 3, 10**400)}, "box: "),
         ({"masks": None, "prompts": Prompt("x")}, "frame x: give the position"),
         ({"masks": None, "prompts": Prompt(0, True)}, "object True"),
@@ -693,7 +694,7 @@ def test_without_a_video_there_are_no_clips(tmp_path) -> None:
         ({"masks": None, "box": (1, 2, 3)}, "box: "),
         ({"masks": None, "box": "1,2,3,4"}, "box: "),
         ({"masks": None, "point": 5}, "point: "),
-        ({"smoothing": 9}, "smoothing"),
+        ({"readout": {"smoothing": 9}}, "smoothing"),
     ],
 )
 def test_bad_input_is_one_sentence_before_anything_is_decoded(
@@ -712,7 +713,11 @@ def test_bad_input_is_one_sentence_before_anything_is_decoded(
         ({"box": (1, 2, 3, 4)}, "masks"),
         ({"masks": None, "point": (1, 2), "prompts": Prompt(0, 1, (1, 2, 3, 4))}, "prompts"),
         ({"readout": "contrst"}, "readout"),
-        ({"encoder_options": EncoderOptions(device="cpu")}, "device"),
+        ({"encoder": LazyModel("mini", EncoderOptions(device="cpu"))}, "device"),
+        ({"start": 3, "sampling": Sampling(start=2)}, "start"),
+        ({"start": "soon"}, "start"),
+        ({"order": ["empty", "full"], "readout": "contrast"}, "order"),
+        ({"order": ["empty", "full"], "readout": Reading(order=["full", "empty"])}, "order"),
     ],
 )
 def test_an_option_that_does_not_fit_is_named(cup, monkeypatch, more, fact) -> None:
@@ -727,25 +732,37 @@ def test_an_option_that_there_is_not_is_refused(scene, function) -> None:
         function(scene / "scene.mp4", WORDS, stridde=2)
 
 
-def test_a_mask_that_is_of_no_single_object_is_refused(cup) -> None:
-    with pytest.raises(InputError, match=r"bool of shape \(2, 4, 4\)"):
-        cup(masks=None, objects=None, mask=np.ones((2, 4, 4), bool), tracker=Still())
+@pytest.mark.parametrize(
+    ("mask", "sentence"),
+    [
+        (np.ones((2, 4, 4), bool), r"bool of shape \(2, 4, 4\)"),
+        ([[1, 2], [3]], "mask .* equal length"),
+    ],
+)
+def test_a_mask_that_is_of_no_single_object_is_refused(cup, mask, sentence) -> None:
+    with pytest.raises(InputError, match=sentence):
+        cup(masks=None, objects=None, prompts=Prompt(mask=mask), tracker=Still())
 
 
 def test_a_mask_of_a_model_with_an_axis_of_one_is_one_mask(scene, edges) -> None:
     mask = np.zeros(next(iter(open_video(scene / "scene.mp4"))).image.shape[:2], bool)
     x0, y0, x1, y1 = edges
     mask[y0:y1, x0:x1] = True
-    how = {"tracker": Still(), "encoder": "mini", "pictures": False}
-    plain, stacked = (find(scene / "scene.mp4", WORDS, mask=m, **how) for m in (mask, mask[None]))
-    assert windows(plain) == windows(stacked)
-    prompt = Prompt(np.int64(0), np.int64(1), mask=mask[None, None])
-    assert windows(find(scene / "scene.mp4", WORDS, prompts=prompt, **how)) == windows(plain)
+    how = {"tracker": Still(), "encoder": "mini"}
+    prompts = (
+        Prompt(mask=mask),
+        Prompt(mask=mask[None]),
+        Prompt(np.int64(0), np.int64(1), mask=mask[None, None]),
+    )
+    plain, *stacked = (
+        windows(find(scene / "scene.mp4", WORDS, prompts=prompt, **how)) for prompt in prompts
+    )
+    assert stacked == [plain, plain]
 
 
 def test_options_of_an_opened_video_belong_to_open_video(cup, scene) -> None:
     with refused("stride"):
-        find(open_video(scene / "scene.mp4"), WORDS, masks="x", stride=2)
+        find(open_video(scene / "scene.mp4"), WORDS, masks="x", sampling=Sampling(stride=2))
     with refused("masks"):
         find(generate(3).history, generate(3).vocabulary, masks=scene / "Annotations")
 
@@ -894,8 +911,7 @@ def test_info_names_the_engine_that_is_used(dejacue, monkeypatch) -> None:
 
 
 def test_read_history_is_what_find_wrote(cup, tmp_path) -> None:
-    finding = cup(folder=tmp_path, pictures=False)
-    assert finding.thumbnails == {}
+    finding = cup(folder=tmp_path)
     written = read_history(tmp_path / "scene.history.npz")
     assert np.array_equal(written.features, finding.history.features)
 

@@ -72,9 +72,9 @@ def test_a_manifest_says_what_goes_where(tmp_path, videos) -> None:
         (tmp_path / name).touch()
     lines = write_csv(
         tmp_path / "m.csv",
-        "video,masks,boxes,objects,id,fps,object,camera\n"
-        "a.mp4,c.npz,,1+2,first,2.5,cup,left\n"
-        "a.mp4,,b.csv,all,,,,\n",
+        "video,masks,objects,id,fps,object,camera\n"
+        "a.mp4,c.npz,1+2,first,2.5,cup,left\n"
+        "a.mp4,b.csv,all,,,,\n",
     )
     first, second = read_manifest(lines)
     header, rest = lines.read_text(encoding="utf-8").split("\n", 1)
@@ -94,7 +94,7 @@ def test_a_manifest_says_what_goes_where(tmp_path, videos) -> None:
             "object": "cup",
             "camera": "left",
         },
-        {"video": "a.mp4", "boxes": "b.csv", "objects": "all", "camera": None},
+        {"video": "a.mp4", "masks": "b.csv", "objects": "all", "camera": None},
     ]
     same = write_csv(tmp_path / "m.jsonl", "\n".join(map(json.dumps, rows)))
     assert read_manifest(same) == [first, second]
@@ -165,7 +165,13 @@ def test_a_manifest_that_cannot_be_read_is_refused(tmp_path, name, text, facts) 
         ("{", "JSON"),
         ('{"video": "x", "Video": "y", "masks": "m"}', '"Video"'),
         ('{"video": "x"}', "where the object is"),
-        ('{"video": "x", "masks": "y", "stride": 2.5}', "stride"),
+        ('{"video": "x", "masks": "y", "stride": 2.5}', 'stride "2.5" is not a whole number'),
+        ('{"video": "x", "masks": "y", "fps": "fast"}', 'fps "fast" is not a number'),
+        ('{"video": "x", "masks": "y", "start": "soon"}', 'start "soon"'),
+        ('{"video": "x", "whole": "maybe"}', 'whole "maybe" is not yes or no'),
+        ('{"video": "x", "masks": "y", "errors": "stop"}', 'errors "stop" is not one of'),
+        ('{"video": "x", "masks": "y", "whole": true}', "masks are given as well as whole"),
+        ('{"video": "x", "fixed": "1,2"}', 'fixed "1,2"'),
         ('{"video": "x", "masks": "y", "objects": [1.5]}', "objects"),
     ],
 )
@@ -528,7 +534,7 @@ def test_the_memory_does_not_grow_with_frames_of_4k(tmp_path) -> None:
     script = (
         "import resource, sys; sys.path.insert(0, sys.argv[1]);"
         "from helpers.ingest import Counting; from pathlib import Path; from dejacue import ingest;"
-        "f = Path(sys.argv[2]); done = ingest([{'video': str(f / 'frames'), 'boxes':"
+        "f = Path(sys.argv[2]); done = ingest([{'video': str(f / 'frames'), 'masks':"
         " str(f / 'boxes.csv'), 'end': int(sys.argv[3])}], f / sys.argv[3],"
         " encoder=Counting(f / 'c'), workers=1); assert done.added, done;"
         "print(sum(resource.getrusage(w).ru_maxrss for w in (0, -1)))"

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from dejacue import Store, find, ingest, load_encoder, open_masks, open_video
+from dejacue import Sampling, Store, find, ingest, load_encoder, open_masks, open_video
 from dejacue.pipeline import Job
 from dejacue.sources.encoders.mini import Mini
 from dejacue_paper.data.rendered import render, write_scene
@@ -46,7 +46,7 @@ def find_slowly(scene, slow):
 
 
 def test_a_slow_encoder_gets_every_third_frame_and_that_is_said(find_slowly, tmp_path) -> None:
-    few, full = find_slowly(folder=tmp_path / "out"), find_slowly(stride=1)
+    few, full = find_slowly(folder=tmp_path / "out"), find_slowly(sampling=Sampling(stride=1))
     third = full.history.source_frames % 3 == 0
     assert few.history.source_frames.tolist() == full.history.source_frames[third].tolist()
     assert (3 * few.history.frames == few.history.source_frames).all()
@@ -66,12 +66,12 @@ def test_frames_that_are_chosen_are_all_used(find_slowly, scene) -> None:
     rate = open_video(scene / "scene.mp4").rate
     for more in (
         {"fps": rate},
-        {"stride": 1},
+        {"sampling": Sampling(stride=1)},
         {"examples": {"full": 31}},
         {"video": open_video(scene / "scene.mp4")},
     ):
         assert find_slowly(**more).history.frames_looked_at == 60
-    assert find_slowly(stride=2).history.frames_looked_at == 30
+    assert find_slowly(sampling=Sampling(stride=2)).history.frames_looked_at == 30
     assert find_slowly(encoder="mini").history.frames_looked_at == 60
 
 
@@ -82,7 +82,10 @@ def test_ingest_has_the_rows_of_find(find_slowly, slow, scene, tmp_path) -> None
     expected = find_slowly().history
     with Store.open(tmp_path / "store") as store:
         few, full = store["scene"], store["all"]
-        assert (len(few), len(full)) == (len(expected), len(find_slowly(stride=1).history))
+        assert (len(few), len(full)) == (
+            len(expected),
+            len(find_slowly(sampling=Sampling(stride=1)).history),
+        )
         assert np.array_equal(few.features, expected.features)
         assert np.array_equal(few.source_frames, expected.source_frames)
         assert few.made_with["every"] == "3"
@@ -109,7 +112,7 @@ def test_what_is_there_keeps_the_pace_it_was_made_with(find_slowly, slow, scene,
     again = find(scene / "scene.mp4", words, **options, folder=tmp_path / "folder1")
     assert again.history.frames_looked_at == 20
     assert list(again.named) == ["full"]
-    stated = find_slowly(folder=tmp_path / "folder1", stride=1)
+    stated = find_slowly(folder=tmp_path / "folder1", sampling=Sampling(stride=1))
     assert stated.history.frames_looked_at == 60
 
 

@@ -46,9 +46,7 @@ def test_the_whole_picture_is_the_object_in_every_frame(path, tmp_path) -> None:
 
 def test_a_fixed_box_stays_where_it_is_and_says_so(path) -> None:
     box = (10, 5, 40, 30)
-    finding = dejacue.find(
-        path, examples=EXAMPLES, box=box, fixed=True, encoder=ColourRows(), pictures=False
-    )
+    finding = dejacue.find(path, examples=EXAMPLES, box=box, fixed=True, encoder=ColourRows())
     assert finding.provenance.tracker == "fixed region"
     observed = Job(
         video=path, where=object_source(prompts=[Prompt(0, 1, box=box)], fixed=True)

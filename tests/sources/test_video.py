@@ -24,7 +24,7 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from dejacue.sources._containers import Container, LazyFrame
-from dejacue.sources._sampling import Picture, Sampling
+from dejacue.sources._sampling import FrameChoice, Picture
 from dejacue.sources.images import natural
 from dejacue.sources.video import Frame, LateFrame, open_video, write_video
 
@@ -238,9 +238,9 @@ def test_every_back_end_samples_by_ordinals(source_file, name, options, sources)
 )
 def test_how_many_frames_are_expected_follows_from_times_too(options, expected):
     times = [at / 10 for at in range(30)]
-    assert Sampling(**options).expected(30, 10.0) == expected
-    assert len(list(Sampling(**options).select(fake(times)))) == expected
-    assert Sampling(**options).expected(30, None) is None  # without a rate
+    assert FrameChoice(**options).expected(30, 10.0) == expected
+    assert len(list(FrameChoice(**options).select(fake(times)))) == expected
+    assert FrameChoice(**options).expected(30, None) is None  # without a rate
 
 
 @pytest.mark.parametrize("name", [n for n in BACK_ENDS if n not in ("png folder", "glob")])
@@ -290,29 +290,29 @@ def fake(times: Sequence[float | None]) -> list[Picture]:
 )
 def test_fps_takes_the_frame_nearest_to_each_tick_once(steps, fps):
     times = [(at - steps[0]) / 100 for at in itertools.accumulate(steps)]
-    taken = [source for source, _ in Sampling(fps=fps).select(fake(times))]
+    taken = [source for source, _ in FrameChoice(fps=fps).select(fake(times))]
     assert taken == brute_force(times, fps)
 
 
 def test_fps_by_hand():
     times = [at / 10 for at in range(12)]
     # ticks 0, .25, .5, .75, 1: a tick in the middle goes to the earlier frame
-    assert [at for at, _ in Sampling(fps=4).select(fake(times))] == [0, 2, 5, 7, 10]
-    assert [at for at, _ in Sampling(fps=np.float32(4)).select(fake(times))] == [0, 2, 5, 7, 10]
-    assert [at for at, _ in Sampling(fps=1e300).select(fake(times))] == list(range(12))
-    assert [at for at, _ in Sampling(fps=1e-300).select(fake(times))] == [0]
+    assert [at for at, _ in FrameChoice(fps=4).select(fake(times))] == [0, 2, 5, 7, 10]
+    assert [at for at, _ in FrameChoice(fps=np.float32(4)).select(fake(times))] == [0, 2, 5, 7, 10]
+    assert [at for at, _ in FrameChoice(fps=1e300).select(fake(times))] == list(range(12))
+    assert [at for at, _ in FrameChoice(fps=1e-300).select(fake(times))] == [0]
 
 
 def test_a_tick_between_two_frames_goes_to_the_earlier_however_times_are_rounded():
     times = [at / 30 for at in range(200)]
-    taken = [at for at, _ in Sampling(fps=12).select(fake(times))]  # every 2.5 frames
+    taken = [at for at, _ in FrameChoice(fps=12).select(fake(times))]  # every 2.5 frames
     assert taken == [5 * tick // 2 for tick in range(80)]
 
 
 def test_rounded_times_at_their_own_rate_give_every_frame():
     times = [round(at / 30, 3) for at in range(100)]
     for last in (2, 3, 100):
-        assert len(list(Sampling(fps=30).select(fake(times[:last])))) == last
+        assert len(list(FrameChoice(fps=30).select(fake(times[:last])))) == last
 
 
 def test_sampling_reads_no_further_than_the_end():
@@ -323,7 +323,7 @@ def test_sampling_reads_no_further_than_the_end():
             reached.append(at)
             yield Picture(float(at), None, lambda: picture(0))
 
-    assert [at for at, _ in Sampling(end=4).select(endless())] == [0, 1, 2, 3, 4]
+    assert [at for at, _ in FrameChoice(end=4).select(endless())] == [0, 1, 2, 3, 4]
     assert reached[-1] == 4
 
 
@@ -389,9 +389,9 @@ def test_a_start_beyond_the_end_is_found_in_the_pass_where_the_header_does_not_t
 def test_a_start_is_refused_where_index_and_duration_both_end_before_it(tmp_path, seconds, refuses):
     container = Container(write_video(tmp_path / "cup.mp4", pictures(), RATE))
     container._seconds = seconds  # a header may tell a duration that is wrong
-    assert container.expected(Sampling(start=refuses - 1)) == max(0, COUNT - refuses + 1)
+    assert container.expected(FrameChoice(start=refuses - 1)) == max(0, COUNT - refuses + 1)
     with refused("start", refuses, "give at most 29"):
-        container.expected(Sampling(start=refuses))
+        container.expected(FrameChoice(start=refuses))
 
 
 def test_the_key_follows_content_and_sampling_but_not_the_folder(tmp_path):

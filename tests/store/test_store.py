@@ -790,7 +790,7 @@ def test_the_commands(dejacue, tmp_path, monkeypatch) -> None:
 
 
 def test_words_are_encoded_with_the_encoder_of_the_store(dejacue, tmp_path) -> None:
-    from dejacue import find
+    from dejacue import Sampling, find
     from dejacue_paper.data.rendered import render, write_scene
 
     write_scene(tmp_path / "cup", render(7, family="cup", topology="three"), overwrite=True)
@@ -800,7 +800,7 @@ def test_words_are_encoded_with_the_encoder_of_the_store(dejacue, tmp_path) -> N
         words,
         masks=tmp_path / "cup" / "Annotations",
         encoder="mini",
-        stride=4,
+        sampling=Sampling(stride=4),
     )
     with Store.create(tmp_path / "s") as store:
         store.add(finding.history)

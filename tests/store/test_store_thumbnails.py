@@ -10,7 +10,7 @@ import pytest
 from helpers.errors import refused
 from PIL import Image
 
-from dejacue import Finding, History, Store, Vocabulary, find, locate
+from dejacue import Finding, History, Sampling, Store, Vocabulary, find, locate
 from dejacue.store import _index
 
 D = 8
@@ -150,7 +150,7 @@ def test_a_finding_has_one_and_its_folder_is_added_with_it(tmp_path, dejacue) ->
         tmp_path / "cup" / "vocabulary.yaml",
         masks=tmp_path / "cup" / "Annotations",
         encoder="mini",
-        stride=8,
+        sampling=Sampling(stride=8),
         folder=tmp_path / "out",
     )
     assert finding.thumbnail in finding.crops.values()

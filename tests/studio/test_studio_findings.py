@@ -17,7 +17,7 @@ from helpers.still_tracker import register
 from helpers.studio_client import client_of, studio_of
 from PIL import Image
 
-from dejacue import Finding, find
+from dejacue import Finding, Sampling, find
 from dejacue.files import read_references, read_vocabulary
 from dejacue.method import Contrast, Window
 from dejacue.records import Reference
@@ -505,7 +505,7 @@ def test_outlines_of_a_sampled_history_are_found_by_either_number(studio, client
         masks=scene / "Annotations",
         objects=[1],
         encoder="mini",
-        stride=3,
+        sampling=Sampling(stride=3),
         folder=root / "third",
     )
     whole = client.get("/api/findings/cup/outline/30").json()["outline"]
@@ -534,7 +534,7 @@ def test_between_the_frames_that_were_tracked_the_object_is_where_it_was_seen(st
         prompts=[Prompt(0, box=(40, 30, 150, 130)), Prompt(11, box=(80, 30, 190, 130))],
         tracker="still",
         encoder="mini",
-        stride=4,
+        sampling=Sampling(stride=4),
         folder=studio.workspace.root / "fourth",
     )
     numbers = (40, 41, 44)

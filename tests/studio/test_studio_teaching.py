@@ -181,7 +181,7 @@ def test_an_object_that_was_found_by_name_is_looked_for_by_it(tmp_path, monkeypa
     find(
         tmp_path / "one.mp4",
         examples={"left": [0, 1], "right": [18, 19]},
-        object_name="cup",
+        name="cup",
         detector=CupDetector(),
         tracker=Colour(),
         encoder=encoder,

@@ -64,42 +64,13 @@ def _readout_settings(name: str) -> list[str]:
 
 def find(
     context: typer.Context,
-    source: Annotated[
-        Path,
-        typer.Argument(
-            help="A video, a folder of images, or a quoted glob; or the result of an earlier run: "
-            "a history (.npz) or its folder."
-        ),
-    ],
-    vocabulary: Annotated[
-        Path | None,
-        o.states_option(
-            "Descriptions of each state: words (.yaml, .json) or features (.npz); optional if "
-            "examples, marks or other results show the states.",
-            "--vocabulary",
-            "-v",
-        ),
-    ] = None,
-    example: Annotated[
-        o.Texts,
-        o.states_option(
-            "STATE=EXAMPLE: a frame of the file (120), frames (120-180), a time (4.5s, 1:30), "
-            "cup.jpg, other.history.npz@33; none=45: in none of the states.",
-            "--example",
-            "-e",
-        ),
-    ] = None,
+    source: Annotated[Path, o.argument("video")],
+    vocabulary: Annotated[Path | None, o.asked("states", "--vocabulary", "-v")] = None,
+    example: Annotated[o.Texts, o.asked("examples", "--example", "-e")] = None,
     change: Annotated[
         o.Texts, o.states_option("Frame (300) or time (4.5s) at which a state ends.")
     ] = None,
-    exhaustive: Annotated[
-        bool,
-        o.states_option(
-            "Every frame shows one of the states; without it, beside examples frames may show none "
-            "of them.",
-            "--exhaustive",
-        ),
-    ] = False,
+    exhaustive: Annotated[bool, o.asked("exhaustive", "--exhaustive")] = False,
     like: o.Like = None,
     questions: Annotated[
         int | None,
@@ -124,18 +95,9 @@ def find(
     box: o.Box = None,
     point: o.Point = None,
     mask: o.FirstMask = None,
-    object_name: Annotated[
-        o.Texts,
-        o.object_option(
-            "What the object is called, or a picture of it, to find it (default: object in the "
-            "vocabulary)."
-        ),
-    ] = None,
-    whole: Annotated[bool, o.object_option("Every frame is the object.", "--whole")] = False,
-    fixed: Annotated[
-        bool,
-        o.object_option("The box stays where it is, or moves evenly between boxes.", "--fixed"),
-    ] = False,
+    name: Annotated[o.Texts, o.asked("name")] = None,
+    whole: Annotated[bool, o.asked("whole", "--whole")] = False,
+    fixed: Annotated[bool, o.asked("fixed", "--fixed")] = False,
     tracker: o.TrackerName = None,
     start: o.Start = None,
     end: o.End = None,
@@ -191,7 +153,9 @@ def find(
     """
     from dejacue.cli.readouts import readout_from
     from dejacue.method.plan import ReadOptions
-    from dejacue.pipeline import Search, TrackerOptions, object_source
+    from dejacue.pipeline import Sampling, Search, TrackerOptions
+    from dejacue.pipeline.finding import read_teachers
+    from dejacue.pipeline.request import LazyModel
     from dejacue.sources.tracks import default_tracker
 
     texts = dict(o.pairs(settings, "--set", "KEY=VALUE, as in --set smoothing=0.8s"))
@@ -204,50 +168,45 @@ def find(
         tracker_options = TrackerOptions(device, values.get("precision"))
         if encoder == "mini":
             device, values = None, values | {"precision": None}
-    job = o.job(
+    request = o.request(
         context,
         source,
-        o.sampling(start, end, stride, fps, stream),
         values,
         device,
-        objects,
-        where=object_source(
-            masks=masks,
-            kind=values.get("kind"),
-            match=values.get("match", "auto"),
-            prompts=o.typed_prompts(box, point, mask),
-            fixed=fixed,
-            whole=whole,
-            names=object_name or (),
-            detector=values.get("detector"),
-            tracker=tracker,
-            options=tracker_options,
-        ),
+        Sampling(stride=stride, stream=stream),
+        states=vocabulary,
+        examples=_examples(example, change),
+        like=read_teachers(like or []),
+        exhaustive=exhaustive,
+        masks=masks,
+        objects=objects,
+        prompts=o.typed_prompts(box, point, mask),
+        name=name,
+        whole=whole,
+        fixed=fixed,
+        start=start,
+        end=end,
+        fps=fps,
         encoder=encoder,
-    )
-    reading = ReadOptions(
-        readout=chosen,
-        coordinates=values.get("coordinates"),
-        smoothing=width,
-        diagnostics=values.get("diagnostics", False),
-        kernel=values.get("kernel", "auto"),
+        tracker=LazyModel(tracker, tracker_options),
+        detector=values.get("detector"),
+        readout=ReadOptions(
+            readout=chosen,
+            coordinates=values.get("coordinates"),
+            smoothing=width,
+            diagnostics=values.get("diagnostics", False),
+            kernel=values.get("kernel", "auto"),
+        ),
     )
     marks = None if mark is None else _marks(mark)
-    examples = _more_examples(example, change, like, exhaustive)
-    marking = strip or marks is not None
-    search = Search(source, vocabulary, job, reading, examples, marking=marking)
     outputs = Outputs(
         format and format.value, output, plot, references, cut, questions, strip, marks
     )
-    find_and_show(search, outputs)
+    find_and_show(Search(request, marking=strip or marks is not None), outputs)
 
 
-def _more_examples(
-    examples: o.Texts, changes: o.Texts, like: list[Path] | None, exhaustive: bool
-) -> MoreExamples | None:
-    """Return what is said of the states beside the words."""
+def _examples(examples: o.Texts, changes: o.Texts) -> MoreExamples:
     from dejacue.pipeline._readout import MoreExamples
-    from dejacue.pipeline.finding import read_teachers
 
     by_state: dict[str | None, list[str]] = {}
     form = "STATE=EXAMPLE, as in --example empty=120"
@@ -255,23 +214,20 @@ def _more_examples(
         if not text.strip():
             raise InputError(f'--example "{state}=": give {form}')
         by_state.setdefault(state, []).append(text)
-    if not by_state and not changes and not like and not exhaustive:
-        return None
-    teachers = read_teachers(like or [])
-    return MoreExamples(by_state or None, tuple(changes or ()), teachers, exhaustive)
+    return MoreExamples(by_state or None, tuple(changes or ()))
 
 
 def demo(output: Annotated[Path, o.output("Folder for the results.")] = Path("out/demo")) -> None:
     """Find the states of a cup in a short rendered video, and write a report."""
     from dejacue.demo import write_demo
-    from dejacue.pipeline import Job, Search, object_source
+    from dejacue.pipeline import FindRequest, Search
 
     check_folder(output)
     scene = write_demo(output / "scene", overwrite=True)
     video, masks, words = scene / "scene.mp4", scene / "Annotations", scene / "vocabulary.yaml"
     truth = scene / "references.json"
-    job = Job(video=video, where=object_source(masks=masks), objects=[1], encoder="mini")
-    find_and_show(Search(video, words, job), Outputs(output=output, references=truth))
+    request = FindRequest(video, words, masks=masks, objects=[1], encoder="mini")
+    find_and_show(Search(request), Outputs(output=output, references=truth))
     say(
         f"again: dejacue find {video} --masks {masks} --object 1 --vocabulary {words} --encoder "
         f"mini --references {truth} --output {output}"
@@ -301,7 +257,7 @@ def find_and_show(search: Search, outputs: Outputs) -> None:
     from dejacue.report.exports import all_notes, as_csv, as_json, labels_csv
     from dejacue.sources.files import file_name
 
-    source = Path(str(search.source))
+    source = Path(str(search.request.video))
     if outputs.plot is not None and outputs.plot.suffix.lower() != ".png":
         remedy = "give a name that ends in .png"
         raise InputError(f"{outputs.plot}: the plot is written as PNG; {remedy}")
@@ -383,7 +339,7 @@ def _references(path: Path | None, search: Search) -> list[Reference]:
 
     if path is None:
         return []
-    format, source = format_in(path), Path(str(search.source))
+    format, source = format_in(path), Path(str(search.request.video))
     has_times = search.saved is None or source.suffix.lower() == ".npz"
     times = source if format is not None and format.timed and has_times else None
     return dejacue.files.read_references(path, times=times)
@@ -493,8 +449,8 @@ def _findings_of_video(search: Search, folder: Path, file: Path | None) -> Seque
     from dejacue.sources.tracks import read_notes
 
     with Bars() as bars:
-        search = replace(search, folder=folder, pictures=file is None, progress=bars)
-        findings = search.findings()
+        request = replace(search.request, folder=folder, progress=bars)
+        findings = replace(search, request=request, pictures=file is None).findings()
     if search.job.locates and (tracked := read_notes(folder / "masks")):
         summarise_tracking(tracked, stderr=True)
         if isinstance(search.job.where, ByName) and (objects := read_search(folder / "masks")):
@@ -523,11 +479,11 @@ def _check(file: Path | None, folder: Path | None, outputs: Outputs, search: Sea
 
     if outputs.questions is not None and outputs.questions < 1:
         raise InputError(f"--questions {outputs.questions}: give a number of frames, 1 or more")
-    readout = as_readout(search.readout_options.get("readout", DEFAULT_READOUT))
+    readout = as_readout(search.reading.get("readout", DEFAULT_READOUT))
     if outputs.questions is not None and not readout.takes_examples:
         problem = "--questions works only with the readouts timeline and contrast"
         raise InputError(f"{problem}, which use the answers")
-    if search.saved is None and not (search.vocabulary or search.examples or search.marking):
+    if search.saved is None and not (search.request.states or search.examples or search.marking):
         remedy = "give a vocabulary (-v), --example or --like, or see a --strip to mark"
         raise InputError(f"no states are named; {remedy}")
     if outputs.marks is not None and search.unnamed:
@@ -535,7 +491,8 @@ def _check(file: Path | None, folder: Path | None, outputs: Outputs, search: Sea
     if search.marking and not readout.takes_examples:
         problem = "a strip works only with the readouts timeline and contrast"
         raise InputError(f"{problem}, which use the marks")
-    inputs = [search.source, search.vocabulary, search.job.masks, outputs.references]
+    request = search.request
+    inputs = [request.video, request.states, search.job.masks, outputs.references]
     for place in filter(None, (file, outputs.plot)):
         check_place(place)
         document = place.name == DOCUMENT and holds_finding(place.parent)

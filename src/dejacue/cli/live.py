@@ -173,9 +173,10 @@ def masks_from_box(video: Video, box: str, tracker: str | None) -> Callable[[Fra
 def masks_from_files(
     video: Video, masks: Path, match: str, objects: str | None
 ) -> Callable[[Frame], Mask]:
-    from dejacue.pipeline import Job, object_source
+    from dejacue.pipeline import Job
+    from dejacue.pipeline.where import InMasks
 
-    where = object_source(masks=masks, match=match)
+    where = InMasks(masks=masks, match=match)
     observed = Job(video=video, where=where, objects=objects).observe(video)
     if len(observed.objects) > 1:
         names = ", ".join(observed.objects)

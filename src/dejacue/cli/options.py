@@ -1,4 +1,4 @@
-"""Options that commands share, and the settings, sampling and jobs that are made of them."""
+"""Options that commands share, and the settings and requests that are made of them."""
 
 from __future__ import annotations
 
@@ -14,11 +14,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import msgspec
 import typer
 
-from dejacue.errors import InputError, named, unknown
+from dejacue.errors import InputError, unknown
+from dejacue.pipeline.request import FindRequest, LazyModel, Sampling, asked_fields
 from dejacue.sources.sizes import pixel_limit
 
 if TYPE_CHECKING:
-    from dejacue.pipeline import EncoderOptions, Job, TypedPrompts, VideoOptions
+    from dejacue.pipeline import EncoderOptions, TypedPrompts
 
 ALLOW_SEVERAL_PATHS = {"allow_extra_args": True}  # single_path says what to do about them
 
@@ -50,6 +51,17 @@ def option(
     )
 
 
+def asked(name: str, *names: str, values: Callable[[], Iterable[str]] | None = None) -> Any:
+    """Return the option of a field of a request, whose help and panel it has."""
+    text = asked_fields()[name]
+    return option(text.help, *names, panel=text.group, values=values)
+
+
+def argument(name: str) -> Any:
+    """Return a field of a request that is an argument."""
+    return typer.Argument(help=asked_fields()[name].help)
+
+
 def output(help: str, panel: str | None = None) -> Any:
     return option(help, "--output", "-o", panel=panel)
 
@@ -57,7 +69,6 @@ def output(help: str, panel: str | None = None) -> Any:
 METHOD = "Method"
 states_option = partial(option, panel="States")
 object_option = partial(option, panel="Object")
-frames_option = partial(option, panel="Frames")
 method_option = partial(option, panel=METHOD)
 results_option = partial(option, panel="Results")
 
@@ -226,79 +237,32 @@ RayAddress = Annotated[
     str | None,
     option("HOST:PORT of the cluster, or auto (default: RAY_ADDRESS, else this machine only)."),
 ]
-Like = Annotated[
-    list[Path] | None,
-    states_option(
-        "The folder of an earlier result, in which you named frames: it shows the states.",
-        "--like",
-    ),
-]
+Like = Annotated[list[Path] | None, asked("like", "--like")]
 Vocabulary = Annotated[
     Path,
     option(
         "Descriptions of each state: words (.yaml, .json) or features (.npz).", "--vocabulary", "-v"
     ),
 ]
-Masks = Annotated[
-    Path | None,
-    object_option(
-        "Masks of the object: PNG or YOLO folder, glob, .npz, .json, .jsonl, .csv or .txt."
-    ),
-]
-Objects = Annotated[
-    str | None,
-    object_option(
-        "Mask ids: one (1), several with a history each (1,2 or all), or the pieces of one (1+2).",
-        "--object",
-        "--objects",
-    ),
-]
-Box = Annotated[Texts, object_option("Box x0,y0,x1,y1@FRAME around the object; 2:… for object 2.")]
-Point = Annotated[Texts, object_option("Point x,y@FRAME on the object.")]
+Masks = Annotated[Path | None, asked("masks")]
+Objects = Annotated[str | None, asked("objects", "--object", "--objects")]
+Box = Annotated[Texts, asked("box")]
+Point = Annotated[Texts, asked("point")]
 FirstMask = Annotated[Texts, object_option("Mask of the object: PICTURE#ID@FRAME.", "--mask")]
-TrackerName = Annotated[
-    str | None,
-    object_option(
-        "sam2, sam2-tiny, edgetam, … (default: sam2, if installed).",
-        "--tracker",
-        values=_trackers,
-    ),
-]
-Start = Annotated[str | None, frames_option("First frame (120), second (4.5s) or time (1:30).")]
-End = Annotated[str | None, frames_option("Last frame, second or time, included.")]
-Stride = Annotated[
-    int | None,
-    frames_option("Take every n-th frame (default: all; slow encoders, about 4 per second)."),
-]
-Fps = Annotated[float | None, frames_option("Take this many frames per second.")]
-Stream = Annotated[
-    int | None, frames_option("Video stream, as ffprobe counts (default: the largest).")
-]
+TrackerName = Annotated[str | None, asked("tracker", "--tracker", values=_trackers)]
+Start = Annotated[str | None, asked("start")]
+End = Annotated[str | None, asked("end")]
+Stride = Annotated[int | None, asked("stride")]
+Fps = Annotated[float | None, asked("fps")]
+Stream = Annotated[int | None, asked("stream")]
 Replace = Annotated[bool, option("Replace histories with the same id.", "--replace")]
 ReplaceOther = Annotated[
     bool, option("Redo histories that were made from other inputs or options.", "--replace")
 ]
-EncoderName = Annotated[
-    str | None,
-    method_option(
-        "siglip2 (default), siglip2:int8, siglip2-large, siglip2-so400m, lite (small, knows no "
-        "words), mini (knows only the demo), hf:NAME, openclip:NAME, timm:NAME, or a plug-in.",
-        "--encoder",
-        values=encoders,
-    ),
-]
+EncoderName = Annotated[str | None, asked("encoder", "--encoder", values=encoders)]
 Device = Annotated[str | None, method_option("Where models of torch run: cuda, mps or cpu.")]
 EncoderSettings = Annotated[Texts, setting(ENCODER_SETTINGS)]
-ReadoutName = Annotated[
-    str,
-    method_option(
-        "timeline (every occurrence), contrast (one window a state), published (the paper), scan, "
-        "or a plug-in.",
-        "--readout",
-        "-r",
-        values=_readouts,
-    ),
-]
+ReadoutName = Annotated[str, asked("readout", "--readout", "-r", values=_readouts)]
 
 
 def encoder_options(values: Mapping[str, Any], device: str | None) -> EncoderOptions:
@@ -349,63 +313,36 @@ def single_path(path: Path, further: Sequence[str]) -> Path:
     raise InputError(f"{len(paths)} files are given; {remedy}")
 
 
-def sampling(
-    start: str | None,
-    end: str | None,
-    stride: int | None = None,
-    fps: float | None = None,
-    stream: int | None = None,
-) -> VideoOptions:
-    """Return which frames are taken: ``120`` is a frame, ``4.5s`` and ``1:30`` are seconds."""
-    from dejacue.pipeline import VideoOptions
-
-    first, first_s = _frame_or_seconds("start", start)
-    last, last_s = _frame_or_seconds("end", end)
-    return VideoOptions(first, last, first_s, last_s, stride, fps, stream=stream)
-
-
-def _frame_or_seconds(name: str, text: str | None) -> tuple[int | None, float | None]:
-    from dejacue.records.example import seconds_of
-
-    if text is None:
-        return None, None
-    try:
-        if not text.endswith("s") and ":" not in text:
-            return int(text), None
-        with named(f"--{name}"):
-            return None, seconds_of(text)
-    except InputError:
-        raise
-    except ValueError:
-        problem = f'--{name} "{text}": give a frame (120), seconds (4.5s) or a time (1:30)'
-        raise InputError(problem) from None
-
-
-def job(
+def request(
     context: typer.Context,
     video: Path,
-    sampling: VideoOptions,
     values: Mapping[str, Any],
     device: str | None,
+    sampling: Sampling,
+    *,
+    masks: Path | None = None,
     objects: str | None = None,
-    **options: Any,
-) -> Job:
-    """Return the job of a command on one video; its pixel limit holds while the command runs.
+    encoder: str | None = None,
+    **fields: Any,
+) -> FindRequest:
+    """Return the request of a command on one video; its pixel limit holds while the command runs.
 
-    values    of the settings
-    options   further ones of ``Job``: where, encoder
+    values   of the settings
+    fields   further ones of the request, as they are typed
     """
-    from dejacue.pipeline import Job
+    from dejacue.pipeline.where import InMasks
     from dejacue.sources.masks._masks import object_groups
 
     context.with_resource(pixel_limit(values.get("max_pixels")))
+    of_masks = {name: values[name] for name in MASK_SETTINGS if name in values}
     of_video = {name: values[name] for name in ("rate", "errors") if name in values}
-    return Job(
-        video=single_path(video, context.args),
-        sampling=replace(sampling, **of_video),
+    return FindRequest(
+        single_path(video, context.args),
+        masks=None if masks is None else InMasks(masks=masks, **of_masks),
         objects=objects if objects is None or objects == "all" else object_groups(objects),
-        encoder_options=encoder_options(values, device),
-        **options,
+        sampling=replace(sampling, **of_video),
+        encoder=LazyModel(encoder, encoder_options(values, device)),
+        **fields,
     )
 
 

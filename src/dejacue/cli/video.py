@@ -66,11 +66,12 @@ def track(
     settings: Annotated[o.Texts, o.setting(TRACK_SETTINGS)] = None,
 ) -> None:
     """Track an object through a video from a box, a click or a mask."""
-    from dejacue.pipeline import TrackerOptions, follow
+    from dejacue.pipeline import Job, Sampling, TrackerOptions, follow
     from dejacue.records import Note
 
     values = o.settings(settings, TRACK_SETTINGS)
-    job = o.job(context, video, o.sampling(start, end, stride, fps, stream), values, device)
+    sampled = Sampling.between(start, end, stride=stride, fps=fps, stream=stream)
+    job = Job.of(o.request(context, video, values, device, sampled))
     clicks = {"not_points": not_point or (), "at": at, "adds": add or ()}
     with Bars() as bars:
         tracked = follow(
@@ -133,14 +134,16 @@ def encode(
     settings: Annotated[o.Texts, o.setting(ENCODE_SETTINGS)] = None,
 ) -> None:
     """Turn a video and the masks of an object into a history of features."""
+    from dejacue.pipeline import Job, Sampling
     from dejacue.pipeline import encode as encode_objects
-    from dejacue.pipeline import object_source
     from dejacue.pipeline.ingest.writer import check_room, open_store
 
     values = o.settings(settings, ENCODE_SETTINGS)
-    sampling = o.sampling(start, end, stride, fps, stream)
-    where = object_source(masks=masks, kind=values.get("kind"), match=values.get("match", "auto"))
-    job = o.job(context, video, sampling, values, device, objects, where=where, encoder=encoder)
+    sampled = Sampling.between(start, end, stride=stride, fps=fps, stream=stream)
+    request = o.request(
+        context, video, values, device, sampled, masks=masks, objects=objects, encoder=encoder
+    )
+    job = Job.of(request)
     # what is wrong with the input is said before a model is loaded
     if output is None and store is None:
         raise InputError("give a place for the history: -o x.history.npz, or --store FOLDER")

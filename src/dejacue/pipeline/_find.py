@@ -7,25 +7,20 @@ Job ──▶ open ──▶ observe ──▶ encode ──▶ apply_readout
 from __future__ import annotations
 
 import contextlib
-import inspect
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any, cast
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING, Any
 
 from dejacue.errors import InputError, StrPath, in_file, named
 from dejacue.method._timelines import in_frames
-from dejacue.method.coordinates import Coordinates
-from dejacue.method.plan import Plan, ReadOptions
+from dejacue.method.plan import DEFAULT_READOUT, Plan, ReadOptions, as_readout
 from dejacue.method.readout import Readout
 from dejacue.method.strips import Strip
 from dejacue.method.strips import marked as with_marks
+from dejacue.method.timeline import Reading
 from dejacue.pipeline._encode import (
     Encoded,
     encode,
@@ -40,8 +35,9 @@ from dejacue.pipeline._readout import (
     apply_readout,
 )
 from dejacue.pipeline.finding import Finding, Like, check_teachers, read_teachers, teacher_notes
-from dejacue.pipeline.job import EncoderOptions, Job, VideoOptions, changed_options
-from dejacue.pipeline.where import AtPrompts, ByName, MaskSource, Objects, Observed, object_source
+from dejacue.pipeline.job import ALL_FRAMES, EncoderOptions, Job, changed_options
+from dejacue.pipeline.request import FindRequest, LazyModel, Sampling
+from dejacue.pipeline.where import AtPrompts, ByName, InMasks, MaskSource, Objects, Observed
 from dejacue.progress import Progress, default_progress
 from dejacue.records import History, Note, Vocabulary
 from dejacue.records.example import NONE
@@ -59,10 +55,12 @@ from dejacue.sources.findings import (
     read_pictures,
 )
 from dejacue.sources.tracks import Prompt, Tracker
-from dejacue.sources.tracks.follow import Prompts, TrackerOptions, first_prompts
+from dejacue.sources.tracks.follow import Prompts, TrackerOptions
 from dejacue.sources.video import Video
 
-Source = StrPath | Video | History | Finding
+if TYPE_CHECKING:
+    from dejacue.pipeline.request import Source
+
 SAMPLED = Note(
     "frames are numbered as sampled; source frames, seconds, clips and references are those of "
     "the file",
@@ -76,85 +74,73 @@ NO_TIMES = Note(
 
 def find(
     video: Source,
-    vocabulary: VocabularySource | None = None,
+    states: VocabularySource | None = None,
     *,
-    examples: Examples | None = None,
-    changes: Sequence[int | str] = (),
-    exhaustive: bool = False,
+    examples: Examples | MoreExamples | None = None,
     like: Like | Sequence[Like] = (),
-    masks: MaskSource | None = None,
+    order: Sequence[str] | None = None,
+    exhaustive: bool = False,
+    masks: MaskSource | InMasks | None = None,
     objects: Objects = None,
     box: Sequence[float] | None = None,
     point: Sequence[float] | None = None,
-    mask: NDArray[np.bool_] | StrPath | None = None,
-    prompts: Prompt | Prompts | None = None,
-    object_name: str | Sequence[str] | None = None,
+    prompts: Prompt | Prompts = (),
+    name: str | Sequence[str] | None = None,
     whole: bool = False,
     fixed: bool = False,
-    kind: str | None = None,
-    match: str = "auto",
-    start: int | None = None,
-    end: int | None = None,
-    start_s: float | None = None,
-    end_s: float | None = None,
-    stride: int | None = None,
+    start: int | str | None = None,
+    end: int | str | None = None,
     fps: float | None = None,
-    rate: float | None = None,
-    errors: str = "skip",
-    stream: int | None = None,
-    encoder: Encoder | str | None = None,
-    encoder_options: EncoderOptions | None = None,
-    tracker: Tracker | str | None = None,
-    tracker_options: TrackerOptions | None = None,
+    sampling: Sampling = ALL_FRAMES,
+    encoder: Encoder | str | LazyModel[EncoderOptions] | None = None,
+    tracker: Tracker | str | LazyModel[TrackerOptions] | None = None,
     detector: Detector | str | None = None,
-    readout: str | Readout = "timeline",
-    coordinates: str | Coordinates | None = None,
-    smoothing: int | None = None,
-    diagnostics: bool = False,
-    kernel: str = "auto",
+    readout: str | Readout | ReadOptions = "timeline",
     folder: StrPath | None = None,
-    pictures: bool = True,
     progress: Progress | None = None,
 ) -> Finding:
     """Find when an object of a video is in which state.
 
     video         a path (file, folder of images, glob) or an opened Video; or a History, a Finding
                   or where one was written: then nothing is decoded
-    vocabulary    a path, {state: descriptions}, or a Vocabulary; None: examples or like alone
+    states        a path, {state: descriptions}, or a Vocabulary, which may hold examples and
+                  changes, too; None: examples or like alone
     examples      states that are shown: {state: frames of the file, "4.5s", "cup.jpg", …}; the
-                  state "none" is none of them. changes: frames at which one state ends
-    exhaustive    every frame shows one of the states; otherwise, beside examples, some may show
-                  none of them
+                  state "none" is none of them
     like          findings of other videos, or their folders, in which you confirmed when these
                   states hold: they teach what to look for (docs/teaching.md)
-    masks         of the object: a path, or {frame: {object: mask}} as SAM 2 gives them; kind and
-                  match: as open_masks takes them
+    order         of the states, the only one in which they follow each other; the first comes
+                  again after the last
+    exhaustive    every frame shows one of the states; otherwise, beside examples, some may show
+                  none of them
+    masks         of the object: a path, what open_masks returns, or {frame: {object: mask}} as
+                  SAM 2 gives them
     objects       the ids that are its pieces, where the masks hold several
-    box, point, mask   instead of masks: where it is in the first frame, (x0, y0, x1, y1), (x, y),
-                  or a picture; a tracker follows it (None: the best one that is installed)
-    prompts       the same in any frame, as Prompt records
-    object_name   instead of all these: what it is called, or the path of a picture of it, for a
+    box, point    instead of masks: where it is in the first frame, (x0, y0, x1, y1) or (x, y); a
+                  tracker follows it (None: the best one that is installed)
+    prompts       the same in any frame, or its mask there, as Prompt records
+    name          instead of all these: what it is called, or the path of a picture of it, for a
                   detector to find it (default: the vocabulary's object); of several, the one with
                   the best score
     whole         every frame is the object; fixed: the box stays where it is
-    start … stream   which frames are used, as open_video takes them; with neither stride nor fps,
-                  all or, of a slow encoder, about four a second (docs/video.md)
-    encoder       a name or an Encoder (siglip2; with a history: the one that it was made with)
+    start, end    the first and last frame that are used, or "4.5s", "1:30"; fps: so many a second
+                  (default: all or, of a slow encoder, about four)
+    sampling      what else says which frames are used (docs/video.md)
+    encoder       a name or what load_encoder returns (siglip2; with a history: the one that it was
+                  made with)
+    tracker       a name or what load_tracker returns; detector: a name or a Detector
     readout       timeline (every occurrence), contrast (one window a state), published (the
-                  paper), …, or a readout object
-    smoothing     of readouts other than timeline and contrast, an odd number of frames
-    kernel        that reads: auto, avx2, baseline or numpy
+                  paper), …, or a readout with its settings, Reading(smoothing_s=0.4)
     folder        where the finding, histories, masks, pictures and unfinished work are kept and
                   reused; None: nothing is written
-    pictures      whether a few are kept for the report
     progress      see dejacue.progress; None: a bar in a notebook, silence elsewhere
     """
-    return _search(locals()).finding()
+    return _search(FindRequest(**locals())).finding()
 
 
 def find_each(
     video: Source,
-    vocabulary: VocabularySource | None = None,
+    states: VocabularySource | None = None,
     *,
     objects: Objects = "all",
     **options: Any,
@@ -164,89 +150,75 @@ def find_each(
     objects   "all" (the default: each mask id is one), ids that are one object, or "1,2" and
               [[1], [2]] for several
     """
-    bound = inspect.signature(find).bind(video, vocabulary, objects=objects, **options)
-    bound.apply_defaults()
-    return _search(bound.arguments).findings()
+    return _search(FindRequest(video, states, objects=objects, **options)).findings()
 
 
-def _search(parameters: Mapping[str, Any]) -> Search:
-    """Sort all parameters of ``find`` into the records of the stages."""
-    p = SimpleNamespace(**parameters)
-    first = first_prompts(p.box, p.point, p.mask)
-    if p.prompts and first:
-        raise InputError("prompts are given as well as a box, point or mask; leave one of them out")
-    sampling = {name: getattr(p, name) for name in VideoOptions.__dataclass_fields__}
-    job = Job(
-        video=p.video if isinstance(p.video, str | os.PathLike | Video) else "",
-        sampling=VideoOptions(**sampling),
-        where=object_source(
-            masks=p.masks,
-            kind=p.kind,
-            match=p.match,
-            prompts=[p.prompts] if isinstance(p.prompts, Prompt) else p.prompts or first,
-            fixed=p.fixed,
-            whole=p.whole,
-            names=p.object_name or (),
-            detector=p.detector,
-            tracker=p.tracker,
-            options=p.tracker_options,
-        ),
-        objects=p.objects,
-        encoder=p.encoder,
-        encoder_options=p.encoder_options or EncoderOptions(),
-    )
-    teachers = read_teachers(p.like)
-    if p.folder is not None:
-        check_same_video(p.folder, p.video)
-    return Search(
-        p.video,
-        p.vocabulary,
-        job,
-        cast(ReadOptions, {name: getattr(p, name) for name in ReadOptions.__annotations__}),
-        MoreExamples(p.examples, tuple(p.changes), teachers, p.exhaustive)
-        if p.examples or p.changes or teachers or p.exhaustive
-        else None,
-        p.folder,
-        p.pictures,
-        p.progress,
-    )
+def _search(request: FindRequest) -> Search:
+    """Return the search of a request, whose folder holds no finding of another video."""
+    if request.folder is not None:
+        check_same_video(request.folder, request.video)
+    return Search(request)
 
 
 @dataclass(frozen=True, eq=False)
 class Search:
-    """A search names the source, the words and how states are read out; it returns findings.
+    """A search returns the findings of a request.
 
-    job        how a history is made from a video; unused if the source is a history or a finding
-    examples   of states, beside the words
-    marking    states may be named on a strip instead (``marked``): without a vocabulary and
-               examples, the findings of a video have no vocabulary and no timeline yet
+    pictures   whether a few are kept for the report
+    marking    states may be named on a strip instead (``marked``): without words and examples, the
+               findings of a video have no vocabulary and no timeline yet
     """
 
-    source: Source
-    vocabulary: VocabularySource | None
-    job: Job
-    readout_options: ReadOptions = field(default_factory=ReadOptions)
-    examples: MoreExamples | None = None
-    folder: StrPath | None = None
+    request: FindRequest
     pictures: bool = True
-    progress: Progress | None = None
     marking: bool = False
+
+    @cached_property
+    def job(self) -> Job:
+        """Return how a history is made from a video; unused if there is one already."""
+        return Job.of(self.request)
+
+    @cached_property
+    def examples(self) -> MoreExamples | None:
+        """Return what shows the states beside the words."""
+        examples, request = self.request.examples, self.request
+        if not isinstance(examples, MoreExamples):
+            examples = MoreExamples(examples)
+        like = read_teachers(request.like)
+        examples = replace(examples, like=like, exhaustive=request.exhaustive)
+        return examples if examples.shows_states or examples.exhaustive else None
+
+    @cached_property
+    def reading(self) -> ReadOptions:
+        """Return the options of the reading; the order is that of a timeline."""
+        readout, order = self.request.readout, self.request.order
+        options: ReadOptions = {"readout": readout} if not isinstance(readout, dict) else readout
+        if order is None:
+            return options
+        chosen = as_readout(options.get("readout", DEFAULT_READOUT))
+        if not isinstance(chosen, Reading) or chosen.order is not None:
+            problem = f"order does not apply to the readout {chosen.name}"
+            if isinstance(chosen, Reading):
+                problem = "order is given as well as in the readout"
+            raise InputError(f"{problem}; leave one of them out")
+        return {**options, "readout": replace(chosen, order=tuple(order))}
 
     @cached_property
     def saved(self) -> Finding | None:
         """Return the finding of an earlier run, or one with a history only; None for a video."""
-        return saved_finding(self.source)
+        return saved_finding(self.request.video)
 
     def finding(self) -> Finding:
         """Return the only finding; that of a video is written to the folder."""
         (finding,) = self.findings(single=True)
-        if self.folder is not None and self.saved is None:
-            finding.write(self.folder)
+        folder = self.request.folder
+        if folder is not None and self.saved is None:
+            finding.write(folder)
         return finding
 
     def findings(self, single: bool = False) -> list[Finding]:
         """Return a finding for each object; ``single``: refuse several."""
-        Plan.of(**self.readout_options)  # refuses what does not fit before anything is opened
+        Plan.of(**self.reading)  # refuses what does not fit before anything is opened
         if self.saved is not None:
             return [self._of_saved(self.saved)]
         return self._of_video(single)
@@ -257,28 +229,28 @@ class Search:
             return finding.mark(strip, marks)
         exhaustive = self.examples is not None and self.examples.exhaustive
         vocabulary = with_marks(finding.history, None, strip, marks, exhaustive=exhaustive)
-        return finding.with_words(vocabulary, **self.readout_options)
+        return finding.with_words(vocabulary, **self.reading)
 
     @property
     def unnamed(self) -> bool:
         """Return whether the states are still to be named on a strip."""
-        if not self.marking or self.vocabulary is not None:
+        if not self.marking or self.request.states is not None:
             return False
         if self.saved is not None and self.saved.vocabulary is not None:
             return False
         return self.examples is None or not self.examples.shows_states
 
     def _of_saved(self, saved: Finding) -> Finding:
-        job, source = self.job, self.source
+        job, source, states = self.job, self.request.video, self.request.states
         place = named(saved.history.id)
         if isinstance(source, str | os.PathLike):
             place = in_file(source)
-        unused = [*changed_options(job.sampling)]
+        unused = [*job.sampling.changed]
         unused += ["object"] if job.objects not in (None, "all") else []
         with place:
             if not isinstance(job.where, ByName) or job.where.names:
                 raise InputError("is a history, which needs no masks or boxes; leave them out")
-            if self.vocabulary is None and self.examples is None and job.encoder is not None:
+            if states is None and self.examples is None and job.encoder is not None:
                 problem = "without other words nothing is encoded, so encoder has no effect"
                 raise InputError(f"{problem}; leave it out, or give words")
             if self.unnamed:
@@ -288,25 +260,26 @@ class Search:
                 problem = f"is a history, so {unused[0]} has no effect"
                 raise InputError(f"{problem}; leave it out, or give the video instead")
         return saved.with_words(
-            self.vocabulary,
+            states,
             encoder=job.encoder,
             encoder_options=job.encoder_options,
             name=place.name,
             examples=self.examples,
-            **self.readout_options,
+            **self.reading,
         )
 
     def _of_video(self, single: bool) -> list[Finding]:
         """Return the findings of a video; while the states are to be named, they have none."""
-        job, progress = self.job, self.progress or default_progress()
+        job, request, folder = self.job, self.request, self.request.folder
+        progress = request.progress or default_progress()
         if job.encoder is None and self.examples is not None and self.examples.like:
             job = replace(job, encoder=encoder_name(self.examples.like[0].history))
         video = job.open()
-        if self.folder is not None:
-            check_place(self.folder, folder=True)
+        if folder is not None:
+            check_place(folder, folder=True)
         words: LoadedVocabulary | None = None
         if not self.unnamed:
-            words = LoadedVocabulary.load(self.vocabulary, job.encoder_options, self.examples)
+            words = LoadedVocabulary.load(request.states, job.encoder_options, self.examples)
             _check_examples(words.vocabulary, video)
         if isinstance(job.where, ByName):
             names = job.where.names or (words and words.vocabulary.object) or ()
@@ -324,27 +297,27 @@ class Search:
         if words is not None:
             vocabulary, word_warnings = words.encoded(encoder, str(video.path))
             _check_examples(vocabulary, video)  # those from elsewhere may be of this video
-        observed = observed or job.observe(video, self.folder, progress, encoder)
+        observed = observed or job.observe(video, folder, progress, encoder)
         if single and len(observed.objects) > 1:
             names = ", ".join(observed.objects)
             problem = f"holds {names}, but find returns one"
             raise InputError(f"{video.path}: {problem}; use find_each for all")
         facts = [*vocabulary.frame_examples, *vocabulary.changes] if words else []
         if any(example.unit != "frames" for example in facts):  # of the file: all are looked at
-            job = replace(job, video=video, sampling=VideoOptions())
+            job = replace(job, video=video, sampling=ALL_FRAMES)
 
         encoded = encode(
             job,
             observed=observed,
             encoder=encoder,
             limit_fps=not facts,
-            output=self.folder,
+            output=folder,
             pictures=self.pictures,
             progress=progress,
             replaces=words is not None,
         )
         made = _provenance(self.job, observed, encoder)
-        is_path = isinstance(self.source, str | os.PathLike)
+        is_path = isinstance(request.video, str | os.PathLike)
         pictured = self.pictures and is_path and self.job.sampling.stream is None
         findings = []
         for name, result in encoded.items():
@@ -352,7 +325,7 @@ class Search:
             timeline: Any = None
             if words is not None:
                 names = str(video.path), words.name
-                timeline = apply_readout(history, vocabulary, self.readout_options, names=names)
+                timeline = apply_readout(history, vocabulary, self.reading, names=names)
                 if pictured:
                     pictures = with_interval_pictures(pictures, observed, history, timeline)
             warnings = (
@@ -420,7 +393,7 @@ def _counting(history: History) -> list[Note]:
 
 
 def _provenance(job: Job, observed: Observed, encoder: Encoder) -> Provenance:
-    kinds: list[VideoOptions | EncoderOptions | TrackerOptions]
+    kinds: list[Sampling | EncoderOptions | TrackerOptions]
     kinds = [job.sampling, job.encoder_options]
     kinds += [job.where.options] if isinstance(job.where, AtPrompts | ByName) else []
     options = {name: value for kind in kinds for name, value in changed_options(kind).items()}

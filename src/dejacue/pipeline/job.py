@@ -5,8 +5,10 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import Any, Self
 
 from dejacue.errors import InputError, StrPath
+from dejacue.pipeline.request import FindRequest, LazyModel, Sampling
 from dejacue.pipeline.where import (
     ByName,
     InMasks,
@@ -15,28 +17,15 @@ from dejacue.pipeline.where import (
     ObjectSource,
     Observed,
     Sight,
+    object_source,
 )
 from dejacue.progress import Progress, silent
 from dejacue.records.history import FRAME_STEP
 from dejacue.sources.catalogue import check_models, default_encoder
 from dejacue.sources.encoders import Encoder, load_encoder
-from dejacue.sources.tracks.follow import TrackerOptions
+from dejacue.sources.tracks import Prompt
+from dejacue.sources.tracks.follow import TrackerOptions, first_prompts
 from dejacue.sources.video import Video, open_video
-
-
-@dataclass(frozen=True)
-class VideoOptions:
-    """The options of ``open_video``, which say what frames are used."""
-
-    start: int | None = None
-    end: int | None = None
-    start_s: float | None = None
-    end_s: float | None = None
-    stride: int | None = None
-    fps: float | None = None
-    rate: float | None = None
-    errors: str = "skip"
-    stream: int | None = None
 
 
 @dataclass(frozen=True)
@@ -74,13 +63,13 @@ class EncoderOptions:
         return load_encoder(encoder, **options)
 
 
-def changed_options(options: VideoOptions | EncoderOptions | TrackerOptions) -> dict[str, str]:
+def changed_options(options: Sampling | EncoderOptions | TrackerOptions) -> dict[str, str]:
     """Return the options that differ from their defaults, as text."""
     default = type(options)()
     return {n: str(v) for n, v in vars(options).items() if v != getattr(default, n)}
 
 
-ALL_FRAMES, USUAL_ENCODER = VideoOptions(), EncoderOptions()  # shared by all jobs of a manifest
+ALL_FRAMES, USUAL_ENCODER = Sampling(), EncoderOptions()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -98,7 +87,7 @@ class Job:
     """
 
     video: StrPath | Video
-    sampling: VideoOptions = ALL_FRAMES
+    sampling: Sampling = ALL_FRAMES
     where: ObjectSource = field(default_factory=ByName)
     objects: Objects = None
     encoder: Encoder | str | None = None
@@ -109,7 +98,7 @@ class Job:
         """Return the frames to look at; ``threads`` decode them."""
         if isinstance(self.video, str | os.PathLike):
             return open_video(self.video, **vars(self.sampling), threads=threads)
-        if self.sampling != VideoOptions():
+        if self.sampling != Sampling():
             names = ", ".join(changed_options(self.sampling))
             raise InputError(f"{names}: the video is already open; give this to open_video instead")
         return self.video
@@ -135,6 +124,34 @@ class Job:
             if made_with.get("video") == video.thinned(stride).key:
                 return stride
         return max(1, round(video.rate / max_fps)) if max_fps and video.rate else 1
+
+    @classmethod
+    def of(cls, request: FindRequest, **fields: Any) -> Self:
+        """Return the job of a request; ``fields`` are those that a request has not."""
+        encoder, options = request.encoder, USUAL_ENCODER
+        if isinstance(encoder, LazyModel):
+            options, encoder = encoder.options, encoder.name
+        first = first_prompts(request.box, request.point)
+        prompts = [request.prompts] if isinstance(request.prompts, Prompt) else request.prompts
+        if first and prompts:
+            raise InputError("prompts are given as well as a box or point; leave one of them out")
+        return cls(
+            video=request.video if isinstance(request.video, str | os.PathLike | Video) else "",
+            sampling=request.sampled,
+            where=object_source(
+                masks=request.masks,
+                prompts=prompts or first,
+                fixed=request.fixed,
+                whole=request.whole,
+                names=request.name or (),
+                detector=request.detector,
+                tracker=request.tracker,
+            ),
+            objects=request.objects,
+            encoder=encoder,
+            encoder_options=options,
+            **fields,
+        )
 
     @property
     def locates(self) -> bool:

@@ -19,6 +19,7 @@ from typing import Any
 
 from dejacue.errors import Cancelled, InputError, StrPath
 from dejacue.pipeline.by_name import BY_EXAMPLE, SEARCH_FILE, SearchByName, is_example, others_found
+from dejacue.pipeline.request import LazyModel
 from dejacue.progress import Progress
 from dejacue.records import Note, Window
 from dejacue.sources.build import MaskIds
@@ -310,16 +311,13 @@ def _doubtful(sentences: Iterable[str]) -> tuple[Note, ...]:
 
 def object_source(
     *,
-    masks: MaskSource | None = None,
-    kind: str | None = None,
-    match: str = "auto",
+    masks: MaskSource | InMasks | None = None,
     prompts: Prompts = (),
     fixed: bool = False,
     whole: bool = False,
     names: str | Sequence[str] = (),
     detector: Detector | str | None = None,
-    tracker: Tracker | str | None = None,
-    options: TrackerOptions | None = None,
+    tracker: Tracker | str | LazyModel[TrackerOptions] | None = None,
 ) -> ObjectSource:
     """Return what these say of where the object is; refuse several ways to say it. With none it is
     the name in the vocabulary."""
@@ -337,10 +335,12 @@ def object_source(
     if fixed and not prompts:
         raise InputError("fixed is for a box that stays where it is; give a box, or leave it out")
     if masks is not None:
-        return InMasks(masks=masks, kind=kind, match=match)
+        return masks if isinstance(masks, InMasks) else InMasks(masks=masks)
     if whole or fixed:
         return InRegion(prompts=prompts)
-    options = options or TrackerOptions()
+    options = TrackerOptions()
+    if isinstance(tracker, LazyModel):
+        options, tracker = tracker.options, tracker.name
     if prompts:
         return AtPrompts(prompts=prompts, tracker=tracker, options=options)
     return ByName(names=names, detector=detector, tracker=tracker, options=options)

@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 
 from dejacue.errors import InputError, brief, lacks_memory
 from dejacue.sources._packets import PacketReader, Stamp, Untrusted
-from dejacue.sources._sampling import Choose, Picture, Sampling, Unreadable
+from dejacue.sources._sampling import Choose, FrameChoice, Picture, Unreadable
 from dejacue.sources.sizes import check_size
 
 PLANAR_FORMATS = ("yuv420p", "yuvj420p")  # a part of a frame is a part of each plane
@@ -103,7 +103,7 @@ class Container:
         if (container := self.__dict__.pop("_ready", None)) is not None:
             container.close()
 
-    def expected(self, sampling: Sampling) -> int | None:
+    def expected(self, sampling: FrameChoice) -> int | None:
         """Return how many frames will be taken, as far as the header says."""
         estimate = self._seconds * (self.rate or 0)
         start = sampling.start or 0

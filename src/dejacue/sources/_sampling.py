@@ -63,13 +63,13 @@ class Source(Protocol):
     name: str
     identity: list[tuple[str, int, int]]  # name, bytes, mtime_ns of every file
 
-    def expected(self, sampling: Sampling) -> int | None: ...
+    def expected(self, sampling: FrameChoice) -> int | None: ...
 
     def pictures(self, report: Callable[[str], None]) -> Generator[Picture]: ...
 
 
 @dataclass(frozen=True)
-class Sampling:
+class FrameChoice:
     """Settings that say which frames of a source are used.
 
     ``start`` and ``end`` are inclusive ordinals of the source, ``start_s`` and ``end_s`` inclusive

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dejacue.errors import InputError, named
-from dejacue.sources._sampling import Picture, Sampling, Unreadable
+from dejacue.sources._sampling import FrameChoice, Picture, Unreadable
 from dejacue.sources.sizes import open_picture
 
 SUFFIXES = frozenset(
@@ -68,7 +68,7 @@ class Images:
         stats = [(file.name, file.stat()) for file in files]
         self.identity = [(name, stat.st_size, stat.st_mtime_ns) for name, stat in stats]
 
-    def expected(self, sampling: Sampling) -> int:
+    def expected(self, sampling: FrameChoice) -> int:
         """Return the exact number of frames taken; refuse headers that give different sizes."""
         if sampling.needs_times and self.rate is None:
             remedy = "give their rate, or use start, end and stride"

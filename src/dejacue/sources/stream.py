@@ -17,7 +17,7 @@ from typing import Any
 
 from dejacue.errors import InputError, in_file
 from dejacue.sources._containers import DisplayConverter, video_stream
-from dejacue.sources._sampling import Picture, Sampling
+from dejacue.sources._sampling import FrameChoice, Picture
 from dejacue.sources.video import Video
 
 CAMERA = "camera:"
@@ -42,7 +42,7 @@ def open_stream(name: str, *, fps: float | None = None, timeout_s: float = TIMEO
     with in_file(public):
         if not timeout_s > 0:
             raise InputError(f"the timeout {timeout_s} must be more than 0 seconds")
-        return Video(public, Stream(name, timeout_s), Sampling(fps=fps), "skip", public)
+        return Video(public, Stream(name, timeout_s), FrameChoice(fps=fps), "skip", public)
 
 
 class Stream:
@@ -56,7 +56,7 @@ class Stream:
         if address.startswith(CAMERA):
             self._device = _device(address.removeprefix(CAMERA))
 
-    def expected(self, sampling: Sampling) -> int | None:
+    def expected(self, sampling: FrameChoice) -> int | None:
         return None
 
     def pictures(self, report: Callable[[str], None]) -> Generator[Picture]:

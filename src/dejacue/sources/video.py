@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 
 from dejacue.errors import InputError, brief, in_file, unknown
 from dejacue.sources._containers import Container, LazyFrame
-from dejacue.sources._sampling import Picture, Sampling, Source, T, Unreadable, is_between
+from dejacue.sources._sampling import FrameChoice, Picture, Source, T, Unreadable, is_between
 from dejacue.sources.atomic import write_whole
 from dejacue.sources.images import Images, images_in, is_image, natural
 
@@ -109,7 +109,7 @@ class Video:
     step = 1  # of its frames, one of so many is given; see thinned
 
     def __init__(
-        self, path: str, source: Source, sampling: Sampling, errors: str, key: str
+        self, path: str, source: Source, sampling: FrameChoice, errors: str, key: str
     ) -> None:
         self.path, self.name, self.key = path, source.name, key
         self.problems: list[str] = []
@@ -161,7 +161,7 @@ class Video:
         with in_file(self.path):
             if not isinstance(source, Container):
                 taken: Iterator[Any] = later(source.pictures(lambda sentence: None))
-            elif least < (source.expected(Sampling()) or 0) / (1 if ordinal else rate):
+            elif least < (source.expected(FrameChoice()) or 0) / (1 if ordinal else rate):
                 return None
             else:
                 taken = source.chosen(later, lambda sentence: None)
@@ -270,7 +270,7 @@ def open_video(
 ) -> Video:
     """Open a video file, a folder of images, or a glob pattern of images; only headers are read.
 
-    ``start`` to ``fps`` are those of Sampling. ``rate`` (images per second) gives times to images.
+    ``start`` to ``fps`` are those of FrameChoice. ``rate`` (images a second) gives times to images.
     ``errors`` says what to do with a frame that cannot be decoded: "skip" or "fail". ``threads``
     that decode a video file: by default as many as there are cores; 1 where several are decoded.
     ``stream``: number of the video stream of a file, as ffprobe counts; by default the largest.
@@ -281,7 +281,7 @@ def open_video(
             raise unknown("errors", errors, ERRORS)
         if rate is not None and not is_between(rate, *RATES):
             raise InputError(f"rate {brief(rate)} is invalid; give 1e-9 to 1e9 images per second")
-        sampling = Sampling(start, end, start_s, end_s, 1 if stride is None else stride, fps)
+        sampling = FrameChoice(start, end, start_s, end_s, 1 if stride is None else stride, fps)
         try:
             source = _source(name, rate, threads, stream)
         except OSError as error:
@@ -289,7 +289,7 @@ def open_video(
     return Video(name, source, sampling, errors, _key(source, sampling, rate))
 
 
-def _key(source: Source, sampling: Sampling, source_key: Any) -> str:
+def _key(source: Source, sampling: FrameChoice, source_key: Any) -> str:
     content = json.dumps([source.identity, astuple(sampling), source_key], default=str)
     return hashlib.sha256(content.encode("utf-8", "surrogateescape")).hexdigest()
 

@@ -6,15 +6,14 @@ import asyncio
 import json
 from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import Annotated, Literal, cast
+from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Request
 from fastapi.responses import StreamingResponse
 from pydantic import Field, TypeAdapter
 
 from dejacue.errors import InputError
-from dejacue.method.plan import ReadOptions
-from dejacue.pipeline import Job, Search, VideoOptions, follow, object_source
+from dejacue.pipeline import FindRequest, Job, Sampling, Search, follow
 from dejacue.pipeline.by_name import SEARCH_FILE, SearchByName, describe
 from dejacue.progress import Progress
 from dejacue.records import Note, Vocabulary
@@ -60,8 +59,8 @@ class SamplingModel(RequestModel):
     fps: Annotated[float, Field(gt=0, le=1000)] | None = None
     rate: Annotated[float, Field(gt=0, le=1000)] | None = None
 
-    def sampling(self) -> VideoOptions:
-        return VideoOptions(**self.model_dump(include=set(SamplingModel.model_fields)))
+    def sampling(self) -> Sampling:
+        return Sampling(**self.model_dump(include=set(SamplingModel.model_fields)))
 
 
 class TrackBody(SamplingModel):
@@ -137,7 +136,7 @@ class FindBody(SamplingModel, WordsModel, ReadingSettings):
         name = self.encoder or studio.encoder_name or ""
         if knows_no_words(name) and not self.examples:
             raise no_words(name)
-        reading = self.model_dump(include=set(ReadingSettings.model_fields), exclude_none=True)
+        reading: Any = self.model_dump(include=set(ReadingSettings.model_fields), exclude_none=True)
 
         tracked = bool(self.names or (prompts and not self.fixed))
 
@@ -145,25 +144,24 @@ class FindBody(SamplingModel, WordsModel, ReadingSettings):
             encoder = studio.encoder(self.encoder)
             if not encoder.has_text and not self.examples:
                 raise no_words(encoder.name)
-            where = object_source(
+            request = FindRequest(
+                path,
+                words,
                 masks=masks,
-                prompts=prompts,
-                fixed=self.fixed,
-                whole=self.whole,
-                names=self.names,
-                detector=studio.detector() if self.names else None,
-                tracker=studio.tracker(self.tracker) if tracked else None,
-            )
-            job = Job(
-                video=path,
-                sampling=self.sampling(),
-                where=where,
                 objects=self.objects,
+                prompts=prompts,
+                name=self.names,
+                whole=self.whole,
+                fixed=self.fixed,
+                sampling=self.sampling(),
                 encoder=encoder,
+                tracker=studio.tracker(self.tracker) if tracked else None,
+                detector=studio.detector() if self.names else None,
+                readout=reading,
+                folder=folder,
+                progress=progress,
             )
-            options = cast(ReadOptions, reading)
-            search = Search(path, words, job, options, None, folder, progress=progress)
-            finding = search.finding()
+            finding = Search(request).finding()
             studio.workspace.changed()
             doubts = [{"start": w.start, "end": w.end, "text": text} for w, text in finding.doubts]
             return {

@@ -14,10 +14,9 @@ from typing import Annotated, Any, NamedTuple
 from fastapi import APIRouter, Query
 
 from dejacue.errors import Cancelled, DejaCueError, InputError, one_line
-from dejacue.method.plan import ReadOptions
+from dejacue.method.readout import Readout
 from dejacue.method.teaching import taught
-from dejacue.pipeline import Finding, Job, ObjectSource, Search, object_source
-from dejacue.pipeline._readout import MoreExamples
+from dejacue.pipeline import Finding, FindRequest, Job, Search
 from dejacue.pipeline.by_name import read_search
 from dejacue.progress import Progress, silent
 from dejacue.records import Vocabulary
@@ -42,29 +41,25 @@ class Teachers:
 
     findings: Sequence[Finding]
     words: Vocabulary
-    options: ReadOptions
+    readout: Readout
 
-    def search(
-        self,
-        source: Any,
-        job: Job | None = None,
-        folder: Path | None = None,
-        progress: Progress = silent,
-    ) -> Finding:
-        """Return what they tell of a video or a history; the finding is not written."""
-        like = MoreExamples(like=self.findings)
-        job = job or Job(video="")
-        search = Search(source, self.words, job, self.options, like, folder, progress=progress)
-        (finding,) = search.findings(single=True)
+    def search(self, source: Any, **fields: Any) -> Finding:
+        """Return what they tell of a video or a history; the finding is not written.
+
+        fields   further ones of the request
+        """
+        request = FindRequest(
+            source, self.words, like=self.findings, readout=self.readout, **fields
+        )
+        (finding,) = Search(request).findings(single=True)
         return finding
 
 
 class KnownObject(NamedTuple):
-    """Says where the object is in a video, which masks are its pieces, and how that is known."""
+    """Says how it is known where the object is in a video, and with which fields of a request."""
 
-    where: ObjectSource
-    objects: list[int] | None
     text: str
+    fields: dict[str, Any]
 
 
 class Target(NamedTuple):
@@ -88,7 +83,7 @@ def confirmed_teachers(studio: Studio, ids: Sequence[str]) -> Teachers:
     else:  # the teachers alone show the states
         bare = taught(None, findings)
         words = replace(bare, object=words.object, exhaustive=words.exhaustive)
-    return Teachers(findings, words, ReadOptions(readout=first.readout))
+    return Teachers(findings, words, first.readout)
 
 
 def apply_to_videos(
@@ -112,9 +107,14 @@ def apply_to_videos(
             path, place = studio.workspace.video(id), studio.output_folder(finding)
             Job(video=path).open()  # a video that cannot be read says so first
             known = _known_object(studio, first, id, finding)
-            encoder = studio.encoder_of(first.history)
-            job = Job(video=path, where=known.where, objects=known.objects, encoder=encoder)
-            return teachers.search(path, job, place, progress), known.text
+            answer = teachers.search(
+                path,
+                encoder=studio.encoder_of(first.history),
+                folder=place,
+                progress=progress,
+                **known.fields,
+            )
+            return answer, known.text
 
         return Target(id, finding, find)
 
@@ -139,7 +139,8 @@ def apply_to_store(studio: Studio, teachers: Teachers, folder: str, store: str, 
 
     def target(opened: Store, id: str) -> Target:
         def find(progress: Progress) -> tuple[Finding, str]:
-            finding, source = teachers.search(opened[id]), opened.labels(id)["source"]
+            finding = teachers.search(opened[id], progress=silent)
+            source = opened.labels(id)["source"]
             video = studio.video_of(Provenance(video=source))
             provenance = finding.provenance
             if video is not None:
@@ -217,23 +218,22 @@ def _known_object(studio: Studio, teacher: Finding, id: str, finding: str) -> Kn
     finding   the id of the one that is made, which knows best where it was before
     """
     if sees_whole_picture(teacher.history):
-        return KnownObject(object_source(whole=True), None, "the whole picture")
+        return KnownObject("the whole picture", {"whole": True})
     for known_id in _findings_of(studio, teacher, id, finding):
         known = studio.finding(known_id)
         masks = studio.masks_path(known)
         if masks is not None and not sees_whole_picture(known.history):
             text = "as before" if known_id == finding else f"the object of {known_id}"
-            return KnownObject(object_source(masks=masks), objects_of(known), text)
+            return KnownObject(text, {"masks": masks, "objects": objects_of(known)})
     path, of_teacher = studio.workspace.video(id), studio.masks_path(teacher)
     if of_teacher is not None and (masks := _masks_beside(studio, teacher, of_teacher, path)):
         text = f"masks in {studio.workspace.id_of(masks)}"
-        return KnownObject(object_source(masks=masks), objects_of(teacher), text)
+        return KnownObject(text, {"masks": masks, "objects": objects_of(teacher)})
     search = None if of_teacher is None else read_search(of_teacher)
     if search is not None and search.names:
-        by_name = object_source(
-            names=search.names, detector=studio.detector(), tracker=studio.tracker()
-        )
-        return KnownObject(by_name, None, f"found by name: {', '.join(search.names)}")
+        models = {"detector": studio.detector(), "tracker": studio.tracker()}
+        text = f"found by name: {', '.join(search.names)}"
+        return KnownObject(text, {"name": search.names, **models})
     raise InputError(
         f"{path}: nobody has said where the object is in it; "
         "open it, draw a box around the object or find it by its name, and apply again"

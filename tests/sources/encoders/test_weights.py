@@ -28,6 +28,7 @@ from dejacue import History, InputError, Store, find, load_encoder
 from dejacue.demo import write_demo
 from dejacue.errors import Cancelled, MissingData
 from dejacue.pipeline import EncoderOptions
+from dejacue.pipeline.request import LazyModel
 from dejacue.sources import catalogue as models
 from dejacue.sources.catalogue import catalogue, check_model, model_named
 from dejacue.sources.encoders import encode_vocabulary, encoder_name, sentences, siglip, weights
@@ -539,7 +540,7 @@ def test_rows_of_other_precisions_have_names_and_identities_of_their_own(
     assert find(history, words).vocabulary.encoder == small.identity
     assert find(history, words, encoder="siglip2:int8").vocabulary.encoder == small.identity
     options = EncoderOptions(backend="onnx", precision="int8")
-    assert find(history, words, encoder="siglip2", encoder_options=options)
+    assert find(history, words, encoder=LazyModel("siglip2", options))
     for other in ("siglip2", "siglip2:torch", "siglip2:fp16"):
         with pytest.raises(InputError, match=f"siglip2:int8, not with {other}"):
             find(history, words, encoder=other)

@@ -11,8 +11,9 @@ from helpers.errors import refused
 from helpers.masks import SHAPE, box, frame, union
 
 from dejacue import InputError, Live, build_history, find, find_each, load_encoder
-from dejacue.pipeline import Job, object_source
+from dejacue.pipeline import Job
 from dejacue.pipeline.ingest import ingest
+from dejacue.pipeline.where import InMasks
 from dejacue.sources.masks import open_masks, write_masks
 from dejacue.sources.masks._arrays import SAVE
 from dejacue.sources.masks._masks import object_groups
@@ -336,9 +337,7 @@ def test_a_dictionary_finds_what_its_files_find(scene, tmp_path) -> None:
     with pytest.raises(InputError, match="build_history"):
         build_history(video, segments, encoder, objects="1,2")
     soft = logits(segments)
-    observed = Job(
-        video=video, where=object_source(masks=soft, kind="logits"), objects="1,2"
-    ).observe()
+    observed = Job(video=video, where=InMasks(masks=soft, kind="logits"), objects="1,2").observe()
     assert list(observed.objects) == ["scene-1", "scene-2"]
     with refused("video_segments", "1, 2"):
         find(video, words, masks=segments, encoder=encoder)

@@ -14,13 +14,17 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from dejacue.errors import DejaCueError, InputError, SeveralProblems, StrPath, in_file, shortened
-from dejacue.pipeline.job import ALL_FRAMES, Job, VideoOptions
-from dejacue.pipeline.where import ByName, InMasks, InRegion, ObjectSource
+from dejacue.pipeline.job import ALL_FRAMES, Job
+from dejacue.pipeline.request import FindRequest, Sampling, asked_fields
+from dejacue.pipeline.where import InMasks, ObjectSource
 from dejacue.records.history import COLUMNS, FRAME_STEP, LOOKED_AT, MEANINGLESS, PROBLEMS
 from dejacue.sources import remote
 from dejacue.sources.detectors.base import check_names
@@ -31,14 +35,18 @@ from dejacue.sources.tracks.prompts import TypedPrompts, parse_prompts
 from dejacue.sources.video import ERRORS
 
 MAX_MANIFEST_BYTES = 1 << 30
-SAMPLING = tuple(VideoOptions.__dataclass_fields__)
-NOT_TEXT = frozenset({"objects", *SAMPLING})
-TYPES: dict[str, type] = dict.fromkeys(("start", "end", "stride", "stream"), int)
-TYPES |= dict.fromkeys(("start_s", "end_s", "fps", "rate"), float)
+FRAMES = {  # the columns that say which frames are used, and their types
+    name: text.written
+    for name, text in asked_fields().items()
+    if text.group == "Frames" and name != "sampling"
+}
+TYPES = {"whole": bool, **FRAMES}
+TYPE_NAMES = {int: "a whole number", float: "a number", bool: "yes or no"}
 ADDRESS = "address"  # in made_with: Item.address
-PLACES = ("masks", "boxes", "fixed", "whole")  # columns that say where the object is
-KNOWN = ("video", *PLACES, "objects", "id", "object", "source", "kind", "match", *SAMPLING)
-SWITCH = {"yes": True, "true": True, "1": True, "no": False, "false": False, "0": False}
+KNOWN = (
+    *("video", "masks", "fixed", "whole", "objects", "kind", "match", *FRAMES),
+    *("id", "object", "source"),
+)
 CHOICES = {"match": MATCHES, "errors": ERRORS}
 TAKEN = (  # in made_with
     "padding",
@@ -61,7 +69,7 @@ MAX_PROBLEMS = 1000  # that are collected
 
 @dataclass(frozen=True, kw_only=True)
 class Item(Job):
-    """A job for a store: a line of a manifest.
+    """A job for a store: a line of a manifest, which is a request, and what goes beside it.
 
     object    what it is (cup), by which it is found where nothing else says where it is; source:
               where it is from (default: the video)
@@ -251,71 +259,89 @@ def _item(row: Mapping[str, Any], folder: str) -> tuple[Item | None, list[str]]:
             wrong.append(str(error))
 
     cells = {key: value for key, value in row.items() if value not in (None, "")}
-    texts = {key: checked(_text, key, cells[key]) for key in cells if key not in NOT_TEXT}
-    video = _placed(texts.pop("video", None), folder)
+    values = {key: checked(_value, key, cells[key]) for key in cells}
+    for key, known in CHOICES.items():
+        if values.get(key) is not None and values[key] not in known:
+            wrong.append(f'{key} "{shortened(values[key])}" is not one of {", ".join(known)}')
+    checked(check_kind, values.get("kind"))
+    video = _placed(values.get("video"), folder)
     if not video:
         wrong.append("has no video; put its path in the column video")
-    where = checked(
-        _where,
-        {key: texts.pop(key, None) for key in (*PLACES, "kind", "match")},
-        folder,
-        texts.get("object"),
-    )
-    numbers = {key: checked(_number, key, cells[key]) for key in SAMPLING if key in cells}
-    objects = checked(_objects, cells.get("objects"))
-    checked(check_kind, cells.get("kind"))
-    for key, known in CHOICES.items():
-        value = numbers.get(key) or cells.get(key)
-        if value is not None and value not in known:
-            wrong.append(f'{key} "{shortened(value)}" is not one of {", ".join(known)}')
+    sampling = checked(_sampling, values)
+    request = checked(_request, video, values, folder, sampling)
     if wrong or not video:
         return None, wrong
-    name = texts.pop("id", None) or video_name(video)
-    columns = {key: texts.pop(key) for key in ("object",) if key in texts}
-    source = texts.pop("source", str(row["video"]))
-    item = Item(
-        id=name,
-        video=video,
-        where=where,
-        objects=objects,
-        sampling=VideoOptions(**numbers) if numbers else ALL_FRAMES,
-        **columns,
-        source=source,
-        extra=texts,
+    item = checked(
+        partial(
+            Item.of,
+            request,
+            id=values.get("id") or video_name(video),
+            object=values.get("object"),
+            source=values.get("source", str(row["video"])),
+            extra={key: value for key, value in values.items() if key not in KNOWN},
+        )
     )
-    return item, []
+    return item, wrong
 
 
-def _where(cells: Mapping[str, str | None], folder: str, name: str | None) -> ObjectSource:
-    """Return what a row says of where the object is; else it is found by its name."""
-    whole = cells["whole"]
-    if whole is not None and whole.lower() not in SWITCH:
-        raise InputError(f'whole "{shortened(whole)}": give yes or no')
-    ways = [key for key in PLACES if cells[key] and (key != "whole" or SWITCH[str(whole).lower()])]
-    if len(ways) > 1:
-        raise InputError(f"{ways[0]} and {ways[1]} are given; leave one of them out")
-    if not ways:
-        if name is None:
+def _sampling(values: Mapping[str, Any]) -> Sampling:
+    options = {key: values[key] for key in FRAMES if values.get(key) is not None}
+    if not options:
+        return ALL_FRAMES  # shared, because a manifest may have millions of lines
+    return Sampling.between(options.pop("start", None), options.pop("end", None), **options)
+
+
+def _request(
+    video: str | None, values: Mapping[str, Any], folder: str, sampling: Sampling
+) -> FindRequest:
+    """Return what a row asks; an object of which nothing else is said is found by its name."""
+    masks, fixed, name = values.get("masks"), values.get("fixed"), None
+    whole = values.get("whole", False)  # None: what the cell says is refused already
+    if not masks and not fixed and whole is False:
+        if not values.get("object"):
             raise InputError(
-                "does not say where the object is; give masks, boxes, a fixed box, whole, or its "
-                "name in the column object, to find it"
+                "does not say where the object is; give masks, a fixed box, whole, or its name in "
+                "the column object, to find it"
             )
-        return ByName(names=check_names(name))
-    (way,) = ways
-    if way == "whole":
-        return InRegion()
-    text = str(cells[way])
-    if way == "fixed":
-        prompts = TypedPrompts(boxes=text.split())
-        try:
-            parse_prompts(prompts)
-        except InputError:
-            problem = f'fixed "{shortened(text)}": give x0,y0,x1,y1 in pixels, or several of these'
-            remedy = "separate several with blanks, and add @FRAME to each"
-            raise InputError(f"{problem}; {remedy}") from None
-        return InRegion(prompts=prompts)
-    masks = str(_placed(text, folder))
-    return InMasks(masks=masks, kind=cells["kind"], match=cells["match"] or "auto")
+        name = check_names(values["object"])
+    of_masks = {key: values[key] for key in ("kind", "match") if values.get(key)}
+    return FindRequest(
+        video or "",
+        masks=InMasks(masks=str(_placed(masks, folder)), **of_masks) if masks else None,
+        objects=values.get("objects"),
+        prompts=_boxes(fixed) if fixed else (),
+        name=name,
+        whole=bool(whole),
+        fixed=bool(fixed),
+        sampling=sampling,
+    )
+
+
+def _boxes(text: str) -> TypedPrompts:
+    prompts = TypedPrompts(boxes=text.split())
+    try:
+        parse_prompts(prompts)
+    except InputError:
+        problem = f'fixed "{shortened(text)}": give x0,y0,x1,y1 in pixels, or several of these'
+        remedy = "separate several with blanks, and add @FRAME to each"
+        raise InputError(f"{problem}; {remedy}") from None
+    return prompts
+
+
+def _value(key: str, value: Any) -> Any:
+    """Return the value of a cell, of the type that the request declares; others are texts."""
+    if key == "objects":
+        return _objects(value)
+    type_ = TYPES.get(key, str)
+    if type_ is str:
+        return _text(key, value)
+    if type_ is bool and isinstance(value, str):
+        value = {"yes": True, "no": False}.get(value.strip().lower(), value)
+    try:
+        return msgspec.convert(value, type_, strict=False)
+    except msgspec.ValidationError:
+        text = shortened(str(value), 40)
+        raise InputError(f'{key} "{text}" is not {TYPE_NAMES[type_]}') from None
 
 
 def _text(key: str, value: Any) -> str:
@@ -327,18 +353,6 @@ def _text(key: str, value: Any) -> str:
     except ValueError:
         raise InputError(f"{key}: is not valid Unicode; give it another name") from None
     return text
-
-
-def _number(key: str, value: Any) -> Any:
-    kind = TYPES.get(key, str)
-    try:
-        if isinstance(value, bool) or (kind is int and isinstance(value, float)):
-            raise ValueError
-        return kind(value)
-    except (ValueError, TypeError, OverflowError):
-        what = "a whole number" if kind is int else "a number"
-        text = shortened(str(value), 40)
-        raise InputError(f'{key} "{text}" is not {what}') from None
 
 
 def _objects(value: Any) -> tuple[int, ...] | tuple[tuple[int, ...], ...] | str | None:

@@ -24,7 +24,6 @@ from dejacue._version import __version__
 from dejacue.errors import Cancelled, DejaCueError, InputError
 from dejacue.progress import Progress, silent
 from dejacue.records import Note, Window
-from dejacue.records.arrays import as_array
 from dejacue.sources.atomic import (
     check_place,
     is_temporary,
@@ -77,11 +76,9 @@ _EARLIER = msgspec.msgpack.Decoder(Earlier)
 
 
 def first_prompts(
-    box: Sequence[float] | None = None,
-    point: Sequence[float] | None = None,
-    mask: Mask | str | os.PathLike[str] | None = None,
+    box: Sequence[float] | None = None, point: Sequence[float] | None = None
 ) -> list[RawPrompt]:
-    """Return what shows one object in the first frame; a mask may be a picture."""
+    """Return what shows one object in the first frame."""
     prompts: list[RawPrompt] = []
     if box is not None:
         _check_numbers(box, "box", "(x0, y0, x1, y1)")
@@ -91,10 +88,6 @@ def first_prompts(
         _check_numbers(point, "point", "(x, y)")
         x, y = map(float, point)
         prompts.append(RawPrompt(1, None, point=(x, y, True)))
-    if isinstance(mask, str | os.PathLike):
-        prompts.append(RawPrompt(1, None, picture=(os.fspath(mask), None)))
-    elif mask is not None:
-        prompts.append(RawPrompt(1, None, mask=as_array(mask, "the mask").astype(bool)))
     return prompts
 
 

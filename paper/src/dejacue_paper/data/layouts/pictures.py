@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dejacue.errors import InputError, first_line, in_file
-from dejacue.sources._sampling import Picture, Sampling, Unreadable
+from dejacue.sources._sampling import FrameChoice, Picture, Unreadable
 from dejacue.sources.images import Images, read_rgb
 from dejacue.sources.sizes import open_picture
 from dejacue.sources.video import Video, _key
@@ -24,14 +24,14 @@ def open_pictures(
     on_white: bool,
     **sampling: Any,
 ) -> Video:
-    """Open pictures in this order; ``sampling`` are the options of Sampling.
+    """Open pictures in this order; ``sampling`` are the options of FrameChoice.
 
     times_s    of each, if they have any
     on_white   transparent ones are laid on white, instead of being shown with the colours that
                lie under their transparency
     """
     with in_file(name):
-        chosen = Sampling(**sampling)
+        chosen = FrameChoice(**sampling)
         try:
             source = _Pictures(name, files, times_s, on_white)
         except OSError as error:
@@ -46,7 +46,7 @@ class _Pictures(Images):
         super().__init__(name, list(files), rate=None)
         self._times_s, self._read = times_s, _read_on_white if on_white else read_rgb
 
-    def expected(self, sampling: Sampling) -> int:
+    def expected(self, sampling: FrameChoice) -> int:
         if self._times_s is not None and sampling.needs_times:
             return sum(1 for _ in sampling.select(self.pictures(lambda sentence: None)))
         return super().expected(sampling)

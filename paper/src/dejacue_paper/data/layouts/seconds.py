@@ -37,7 +37,7 @@ from dejacue.errors import InputError, counted, extra, in_file, named, need
 from dejacue.progress import Progress
 from dejacue.records import Vocabulary, Window
 from dejacue.sources._containers import video_stream
-from dejacue.sources._sampling import Picture, Sampling
+from dejacue.sources._sampling import FrameChoice, Picture
 from dejacue.sources.documents import parse_json, read_text
 from dejacue.sources.files import read_vocabulary
 from dejacue.sources.images import folders_in
@@ -89,7 +89,7 @@ def seconds_of(path: Path, start_s: float = 0.0, end_s: float | None = None) -> 
                 times = [float((stamp - zero) * stream.time_base) for stamp in stamps]
         except av.FFmpegError as error:
             raise InputError(f"cannot be read ({error.strerror}); copy it again") from None
-        sampling = Sampling(start_s=start_s or None, end_s=end_s, fps=1.0)
+        sampling = FrameChoice(start_s=start_s or None, end_s=end_s, fps=1.0)
         taken = [
             (frame, picture.time_s or 0.0)
             for frame, picture in sampling.select(Picture(t, None, _no_pixels) for t in times)
