@@ -6,8 +6,8 @@ import math
 
 import numpy as np
 import pytest
+from annotation_passes import sequences
 from helpers.errors import refused
-from helpers.passes import sequences
 from hypothesis import given
 from hypothesis import strategies as st
 

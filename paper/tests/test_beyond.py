@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from helpers.experiments import value
+from experiment_values import value
 
 from dejacue.method import Window
 from dejacue.records import Interval

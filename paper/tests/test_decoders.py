@@ -14,8 +14,8 @@ torch = pytest.importorskip("torch")
 pytest.importorskip("safetensors")
 
 
+from by_description import by_description  # noqa: E402
 from helpers.errors import refused  # noqa: E402
-from helpers.timelines import by_description  # noqa: E402
 
 from dejacue.errors import DejaCueError, InputError, MissingData  # noqa: E402
 from dejacue.method.localization import locate  # noqa: E402

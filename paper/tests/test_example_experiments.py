@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from helpers.experiments import value
+from experiment_values import value
 
 from dejacue import locate
 from dejacue_paper.experiments import examples, strips

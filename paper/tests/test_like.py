@@ -1,7 +1,7 @@
 """Taught by other videos: the table of the 59 histories, and the bars on rendered families."""
 
 import pytest
-from helpers.experiments import value
+from experiment_values import value
 
 from dejacue_paper.experiments import like
 from dejacue_paper.experiments.corpus import Benchmark

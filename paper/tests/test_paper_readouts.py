@@ -7,8 +7,8 @@ from itertools import pairwise, product
 
 import numpy as np
 import pytest
+from by_description import by_description
 from helpers.errors import refused
-from helpers.timelines import by_description
 from hypothesis import given
 from hypothesis import strategies as st
 

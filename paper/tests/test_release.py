@@ -8,8 +8,8 @@ from pathlib import Path
 import huggingface_hub
 import numpy as np
 import pytest
+from fake_release import FakeRelease, unit
 from helpers.errors import refused
-from helpers.release import FakeRelease, unit
 from huggingface_hub.errors import LocalEntryNotFoundError
 
 from dejacue import InputError
