@@ -21,7 +21,7 @@ def refused(
     with pytest.raises(kind) as caught:
         yield caught
     sentence = str(caught.value)
-    assert sentence == sentence.rstrip("; ")
+    assert sentence == sentence.rstrip("; ").removesuffix(".")
     del caught  # its traceback holds this frame, which holds it
     for fact in facts:
         text = os.fspath(fact) if isinstance(fact, os.PathLike) else str(fact)
