@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dejacue.method.coordinates import Directions
-from dejacue.method.filling import filling_of
+from dejacue.method.filling import Filling
 from dejacue.method.kernel import Answers
 from dejacue.records import Diagnostics, History, Note, Timeline, Vocabulary, Window
 from dejacue.records.arrays import Ints
@@ -66,7 +66,7 @@ def _columns(batch: HistoryBatch, answers: Answers) -> tuple[dict[str, NDArray[A
         "start": answers.first[rows],
         "end": answers.last[rows],
         "score": answers.score[rows],
-        **times_and_source(batch.histories, columns["subject"], answers, rows),
+        **times_and_source(batch.histories, batch.fillings, columns["subject"], answers, rows),
     }
     if answers.confirmed is not None:
         columns["confirmed"] = answers.confirmed[rows]
@@ -96,22 +96,21 @@ def _of_descriptions(vocabularies: Sequence[Vocabulary]) -> dict[str, Ints]:
     return {
         "subject": np.repeat(np.arange(len(vocabularies)), list(map(len, vocabularies))),
         "state": np.concatenate([vocabulary.labels for vocabulary in vocabularies]),
-        "description": np.concatenate([_within_states(words) for words in vocabularies]),
+        "description": np.concatenate([_within_states(words.labels) for words in vocabularies]),
     }
 
 
-def _within_states(vocabulary: Vocabulary) -> Ints:
-    """Return (Q,) the number of each description in its state; kept with the vocabulary."""
-
-    def compute() -> Ints:
-        labels = vocabulary.labels
-        return np.arange(len(labels)) - np.searchsorted(labels, labels)
-
-    return vocabulary.once("within states", compute)
+def _within_states(labels: Ints) -> Ints:
+    """Return (Q,) the number of each description in its state."""
+    return np.arange(len(labels)) - np.searchsorted(labels, labels)
 
 
 def times_and_source(
-    histories: Sequence[History], subject: Ints, answers: Answers, rows: Ints
+    histories: Sequence[History],
+    fillings: Sequence[Filling | None],
+    subject: Ints,
+    answers: Answers,
+    rows: Ints,
 ) -> dict[str, NDArray[Any]]:
     """Return seconds and frames of the file of these rows of the answers, where they are known.
 
@@ -131,7 +130,7 @@ def times_and_source(
         here = slice(int(cuts[at]), int(cuts[at + 1]))
         chosen = rows[here]
         if answers.first_place is not None and answers.last_place is not None:
-            filling = filling_of(history)
+            filling = fillings[at]
             if filling is not None:
                 places = answers.first_place[chosen], answers.last_place[chosen]
                 columns["source_start"][here], columns["source_end"][here] = filling.in_file(

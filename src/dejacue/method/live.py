@@ -271,7 +271,7 @@ class LiveReading:
         count, filling = len(labels), filling_of(history)
         rows = np.concatenate([before, smoothed], axis=1)
         standardise(rows)
-        read = self._plan.engine, history, self.vocabulary
+        read = self._plan.engine, history, self.vocabulary, filling
         first = self._columns["labels"][0]
         for _ in range(ROUNDS):
             gains = rows[:, count:] - levels(rows, labels)[:, None]
@@ -387,12 +387,13 @@ class LiveReading:
         history, answers = self._read[0], self._read[1]()
         assert answers.state is not None
         count, names = len(answers.start), list(self.vocabulary.states)
-        times = times_and_source([history], np.zeros(count, np.int64), answers, np.arange(count))
+        fillings, rows = [filling_of(history)], np.arange(count)
+        times = times_and_source([history], fillings, np.zeros(count, np.int64), answers, rows)
         columns = {"start": answers.first, "end": answers.last, "score": answers.score, **times}
-        rows = zip(*(column.tolist() for column in columns.values()), strict=True)
+        listed = zip(*(column.tolist() for column in columns.values()), strict=True)
         occurrences = [  # without the end in seconds of a single frame, which is not a number
             Interval(names[label], **{n: v for n, v in zip(columns, row, strict=True) if v == v})
-            for label, row in zip(answers.state.tolist(), rows, strict=True)
+            for label, row in zip(answers.state.tolist(), listed, strict=True)
         ]
         if self._edge is not None and occurrences and occurrences[0].start == history.frames[0]:
             start_s = None if history.times_s is None else self._edge[2]

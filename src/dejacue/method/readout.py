@@ -21,6 +21,7 @@ from dejacue.method import calibration as plain
 from dejacue.method import durations as d
 from dejacue.method._timelines import view_timeline
 from dejacue.method.coordinates import Coordinates, Directions, query_directions
+from dejacue.method.filling import Filling, filling_of
 from dejacue.method.kernel import Answers, Engine, Ragged
 from dejacue.records import Evidence, History, Note, Timeline, Vocabulary
 from dejacue.records.arrays import Derived, Floats, Ints
@@ -43,6 +44,11 @@ class HistoryBatch:
         self.directions = [
             query_directions(vocabulary, coordinates, pooling) for vocabulary in vocabularies
         ]
+
+    @cached_property
+    def fillings(self) -> list[Filling | None]:
+        """Return what is filled in between the frames of each history; None where nothing is."""
+        return [filling_of(history) for history in self.histories]
 
     @property
     def distinct(self) -> slice:

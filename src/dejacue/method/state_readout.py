@@ -180,19 +180,15 @@ class StateReadout(Readout):
         return Ragged(batch.histories, queries, cuts, weights)
 
     def bounds(self, history: History) -> Ints:
-        return self.smoothing_of(history)[0]
-
-    def smoothing_of(self, history: History) -> tuple[Ints, Floats]:
-        """Return where stretches begin, and the weights of smoothing, cached with the history."""
-        key = (self.smoothing_s, self.width, self.bridge)
-        return history.once(key, lambda: self._settings_of(history))
-
-    def _settings_of(self, history: History) -> tuple[Ints, Floats]:
         if len(history.run_offsets) == 2:  # a single run, as most are: nothing to bridge
-            return history.run_offsets, states.gaussian(self.deviation(history), len(history))
+            return history.run_offsets
         auto = isinstance(self.bridge, str)
         limit = states.auto_bridge(history) if auto else int(self.bridge)
-        cuts = states.stretches(history.frames, limit)
+        return states.stretches(history.frames, limit)
+
+    def smoothing_of(self, history: History) -> tuple[Ints, Floats]:
+        """Return where stretches begin, and the weights of smoothing."""
+        cuts = self.bounds(history)
         spans = history.frames[cuts[1:] - 1] - history.frames[cuts[:-1]] + 1
         return cuts, states.gaussian(self.deviation(history), int(spans.max()))
 

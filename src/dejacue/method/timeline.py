@@ -104,11 +104,11 @@ class Reading(StateReadout):
         parts = []
         for h, history in enumerate(batch.histories):
             vocabulary, rows, path = batch.vocabularies[h], evidence.responses[h], evidence.paths[h]
-            filling = filling_of(history)
+            read, filling = (batch.engine, history, vocabulary), batch.fillings[h]
             if filling is not None:
-                path, evidence.levels[h] = self.path(batch.engine, history, vocabulary, rows)
+                path, evidence.levels[h] = self.path(*read, filling, rows)
                 evidence.paths[h] = path[filling.observed]
-            parts.append(self.answers_of(batch.engine, history, vocabulary, rows, path))
+            parts.append(self.answers_of(*read, filling, rows, path))
         return Answers.joined(parts)
 
     def path(
@@ -116,6 +116,7 @@ class Reading(StateReadout):
         engine: Engine,
         history: History,
         vocabulary: Vocabulary,
+        filling: Filling | None,
         gains: Floats,
         rounds: int = ROUNDS,
         elsewhere: int = 0,
@@ -126,7 +127,7 @@ class Reading(StateReadout):
         gains       (R, N) of the observed frames, from which levels are taken off
         elsewhere   how many more frames there are in which a switch might be
         """
-        cuts, filling, stay = self.bounds(history), filling_of(history), self.stay
+        cuts, stay = self.bounds(history), self.stay
         if filling is not None:
             gains, stay, cuts = filling.rows(gains), filling.stay(stay, cuts), filling.cuts(cuts)
         costs = np.array([self.cost(gains.shape[1] + elsewhere)])
@@ -136,10 +137,16 @@ class Reading(StateReadout):
         return path if filling is None else filling.visible(path, cuts), levels
 
     def answers_of(
-        self, engine: Engine, history: History, vocabulary: Vocabulary, rows: Floats, path: Ints
+        self,
+        engine: Engine,
+        history: History,
+        vocabulary: Vocabulary,
+        filling: Filling | None,
+        rows: Floats,
+        path: Ints,
     ) -> Answers:
         """Return the occurrences that a path shows; rows: the evidence (R, N)."""
-        cuts, filling = self.bounds(history), filling_of(history)
+        cuts = self.bounds(history)
         if filling is not None:
             rows, cuts = filling.rows(rows), filling.cuts(cuts)
         parts = stretches(path, self._not_crossed(cuts))

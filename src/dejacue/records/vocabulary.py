@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from dejacue.errors import InputError, counted, unknown
 from dejacue.records._html import escaped, table_html
-from dejacue.records.arrays import Derived, check_names, feature_rows, frozen
+from dejacue.records.arrays import check_names, feature_rows, frozen
 from dejacue.records.example import Example, examples_of
 
 
@@ -70,7 +70,7 @@ def _distinct(examples: Iterable[Example]) -> tuple[Example, ...]:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Vocabulary(Derived):
+class Vocabulary:
     """The closed list of states that exclude each other, each with one or more descriptions.
 
     features holds one row per description, state after state in the order of ``states``;
