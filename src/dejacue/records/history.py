@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 from dejacue.errors import InputError, counted
 from dejacue.records._html import history_html
 from dejacue.records.arrays import (
-    Derived,
     as_array,
     check_names,
     feature_rows,
@@ -41,7 +40,7 @@ def without_noise(seconds: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class History(Derived):
+class History:
     """One object seen over time: one embedding per *observed* frame.
 
     features       (N, d) float32 or float16; only the direction of a row matters
