@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dejacue.method.coordinates import Directions
-from dejacue.method.filling import Filling
 from dejacue.method.kernel import Answers
 from dejacue.records import Diagnostics, History, Note, Timeline, Vocabulary, Window
 from dejacue.records.arrays import Ints
@@ -66,7 +65,7 @@ def _columns(batch: HistoryBatch, answers: Answers) -> tuple[dict[str, NDArray[A
         "start": answers.first[rows],
         "end": answers.last[rows],
         "score": answers.score[rows],
-        **times_and_source(batch.histories, batch.fillings, columns["subject"], answers, rows),
+        **times_and_source(batch, columns["subject"], answers, rows),
     }
     if answers.confirmed is not None:
         columns["confirmed"] = answers.confirmed[rows]
@@ -96,27 +95,19 @@ def _of_descriptions(vocabularies: Sequence[Vocabulary]) -> dict[str, Ints]:
     return {
         "subject": np.repeat(np.arange(len(vocabularies)), list(map(len, vocabularies))),
         "state": np.concatenate([vocabulary.labels for vocabulary in vocabularies]),
-        "description": np.concatenate([_within_states(words.labels) for words in vocabularies]),
+        "description": np.concatenate([words.numbers_in_state for words in vocabularies]),
     }
 
 
-def _within_states(labels: Ints) -> Ints:
-    """Return (Q,) the number of each description in its state."""
-    return np.arange(len(labels)) - np.searchsorted(labels, labels)
-
-
 def times_and_source(
-    histories: Sequence[History],
-    fillings: Sequence[Filling | None],
-    subject: Ints,
-    answers: Answers,
-    rows: Ints,
+    batch: HistoryBatch, subject: Ints, answers: Answers, rows: Ints
 ) -> dict[str, NDArray[Any]]:
     """Return seconds and frames of the file of these rows of the answers, where they are known.
 
     subject   (rows,) which history each of them is of, ascending
     """
     columns: dict[str, NDArray[Any]] = {}
+    histories = batch.histories
     timed = any(history.times_s is not None for history in histories)
     sampled = any(history.sampled for history in histories)
     if not timed and not sampled:
@@ -130,7 +121,7 @@ def times_and_source(
         here = slice(int(cuts[at]), int(cuts[at + 1]))
         chosen = rows[here]
         if answers.first_place is not None and answers.last_place is not None:
-            filling = fillings[at]
+            filling = batch.fillings[at]
             if filling is not None:
                 places = answers.first_place[chosen], answers.last_place[chosen]
                 columns["source_start"][here], columns["source_end"][here] = filling.in_file(

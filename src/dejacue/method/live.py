@@ -272,7 +272,7 @@ class LiveReading:
         count, filling = len(labels), filling_of(history)
         rows = np.concatenate([before, smoothed], axis=1)
         standardise(rows)
-        read = self._plan.engine, history, self.vocabulary, filling
+        read = self._plan.engine, self.vocabulary, filling, self._rules.bounds(history)
         first = self._columns["labels"][0]
         for _ in range(ROUNDS):
             gains = rows[:, count:] - levels(rows, labels)[:, None]
@@ -283,7 +283,9 @@ class LiveReading:
             labels = np.concatenate([self._before[1], observed])
         self._evidence = rows[:, -1]
         evidence = rows[:, count:]
-        return self._take(history, lambda: self._rules.answers_of(*read, evidence, path), observed)
+        return self._take(
+            history, lambda: self._rules.answers_of(history, *read, evidence, path), observed
+        )
 
     def _smooth(self, history: History) -> None:
         """Smooth the last frame, and those before it that it is a neighbour of."""
@@ -388,13 +390,13 @@ class LiveReading:
         history, answers = self._read[0], self._read[1]()
         assert answers.state is not None
         count, names = len(answers.start), list(self.vocabulary.states)
-        fillings, rows = [filling_of(history)], np.arange(count)
-        times = times_and_source([history], fillings, np.zeros(count, np.int64), answers, rows)
+        subject, view = np.zeros(count, np.int64), self._view(history)
+        times = times_and_source(view, subject, answers, np.arange(count))
         columns = {"start": answers.first, "end": answers.last, "score": answers.score, **times}
-        listed = zip(*(column.tolist() for column in columns.values()), strict=True)
+        rows = zip(*(column.tolist() for column in columns.values()), strict=True)
         occurrences = [  # without the end in seconds of a single frame, which is not a number
             Interval(names[label], **{n: v for n, v in zip(columns, row, strict=True) if v == v})
-            for label, row in zip(answers.state.tolist(), listed, strict=True)
+            for label, row in zip(answers.state.tolist(), rows, strict=True)
         ]
         if self._edge is not None and occurrences and occurrences[0].start == history.frames[0]:
             start_s = None if history.times_s is None else self._edge[2]

@@ -128,15 +128,13 @@ class StateReadout(Readout):
         return Ragged(batch.histories, queries, cuts, weights)
 
     def bounds(self, history: History) -> Ints:
-        if len(history.run_offsets) == 2:  # a single run, as most are: nothing to bridge
-            return history.run_offsets
-        auto = isinstance(self.bridge, str)
-        limit = states.auto_bridge(history) if auto else int(self.bridge)
-        return states.stretches(history.frames, limit)
+        return states.stretches(history, None if isinstance(self.bridge, str) else self.bridge)
 
     def smoothing_of(self, history: History) -> Smoothing:
         """Return where stretches begin, and the weights of smoothing."""
         cuts = self.bounds(history)
+        if len(history.run_offsets) == 2:
+            return cuts, states.gaussian(self.deviation(history), len(history))
         spans = history.frames[cuts[1:] - 1] - history.frames[cuts[:-1]] + 1
         return cuts, states.gaussian(self.deviation(history), int(spans.max()))
 

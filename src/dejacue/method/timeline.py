@@ -107,19 +107,20 @@ class Reading(StateReadout):
         parts = []
         for h, history in enumerate(batch.histories):
             vocabulary, rows, path = batch.vocabularies[h], evidence.responses[h], evidence.paths[h]
-            read, filling = (batch.engine, history, vocabulary), batch.fillings[h]
+            filling = batch.fillings[h]
+            read = batch.engine, vocabulary, filling, tables.runs[h]
             if filling is not None:
-                path, evidence.levels[h] = self.path(*read, filling, rows)
+                path, evidence.levels[h] = self.path(*read, rows)
                 evidence.paths[h] = path[filling.observed]
-            parts.append(self.answers_of(*read, filling, rows, path))
+            parts.append(self.answers_of(history, *read, rows, path))
         return Answers.joined(parts)
 
     def path(
         self,
         engine: Engine,
-        history: History,
         vocabulary: Vocabulary,
         filling: Filling | None,
+        cuts: Ints,
         gains: Floats,
         rounds: int = ROUNDS,
         elsewhere: int = 0,
@@ -130,7 +131,7 @@ class Reading(StateReadout):
         gains       (R, N) of the observed frames, from which levels are taken off
         elsewhere   how many more frames there are in which a switch might be
         """
-        cuts, stay = self.bounds(history), self.stay
+        stay = self.stay
         if filling is not None:
             gains, stay, cuts = filling.rows(gains), filling.stay(stay, cuts), filling.cuts(cuts)
         costs = np.array([self.cost(gains.shape[1] + elsewhere)])
@@ -141,15 +142,15 @@ class Reading(StateReadout):
 
     def answers_of(
         self,
-        engine: Engine,
         history: History,
+        engine: Engine,
         vocabulary: Vocabulary,
         filling: Filling | None,
+        cuts: Ints,
         rows: Floats,
         path: Ints,
     ) -> Answers:
         """Return the occurrences that a path shows; rows: the evidence (R, N)."""
-        cuts = self.bounds(history)
         if filling is not None:
             rows, cuts = filling.rows(rows), filling.cuts(cuts)
         parts = stretches(path, self.not_crossed(cuts))

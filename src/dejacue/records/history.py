@@ -141,6 +141,12 @@ class History:
         return int((self.run_offsets[1:] - self.run_offsets[:-1]).max())
 
     @cached_property
+    def gaps(self) -> NDArray[np.int64]:
+        """Return the number of frames that are missing between each observed run and the next."""
+        begins = self.run_offsets[1:-1]
+        return frozen(self.frames[begins] - self.frames[begins - 1] - 1)
+
+    @cached_property
     def frame_interval_s(self) -> float | None:
         """Return the median of the seconds from one frame to the next; None without times."""
         if self.times_s is None or len(self) < 2:

@@ -248,6 +248,11 @@ class Vocabulary:
         return tuple(state for state, texts in self.states.items() for _ in texts or (state,))
 
     @cached_property
+    def numbers_in_state(self) -> NDArray[np.int64]:
+        """Return the number of each description in its state, from 0."""
+        return frozen(np.arange(len(self.labels)) - np.searchsorted(self.labels, self.labels))
+
+    @cached_property
     def weights(self) -> NDArray[np.float64]:
         """Return π, the weights of the descriptions: equal for all states, with the sum one.
 
