@@ -50,11 +50,11 @@ def main() -> None:
     )
     first, again = [], []
     for _ in range(clicks):
-        history = History(rows)  # of which nothing has been computed
+        history = History(rows)
         finding = Finding(history, vocabulary, analyse(history, vocabulary))
         strip = finding.strip(12)
         marks = {f"state {k}": (k, k) for k in range(min(STATES, len(strip)))}
-        for times in (first, again):  # the looks of its frames are cached with the history
+        for times in (first, again):
             times.append(1e3 * timed(lambda: finding.mark(strip, marks)))
     for row, times in (("marked first", first), ("marked again", again)):
         ratio = f"{median(times) / median(by_words):.2f} × words alone"

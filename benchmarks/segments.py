@@ -14,11 +14,6 @@ from dejacue.method import segments
 LENGTHS = (500, 5000, 20_000)
 
 
-def cut(history: History, count: int | None = None) -> None:
-    history.derived.clear()  # where a history keeps what was found
-    segments(history, count)
-
-
 def main() -> None:
     parser = Parser(__doc__, frames=[125])
     parser.add_argument("--frames", type=int, nargs="+", default=LENGTHS, help="lengths to measure")
@@ -30,7 +25,7 @@ def main() -> None:
         levels = np.repeat(rng.normal(size=(frames // 125, 768)), 125, axis=0)
         changes = History((levels + 0.5 * noise).astype(np.float32))
         still = History(2 * levels[:1].astype(np.float32) + noise)
-        sides = [lambda: cut(changes), lambda: cut(changes, 20), lambda: cut(still)]
+        sides = [lambda: segments(changes), lambda: segments(changes, 20), lambda: segments(still)]
         seconds = best(sides, seconds=0.0 if options.smoke else 1.0)
         print(f"{frames:>8} " + " ".join(f"{1e3 * time_s:9.1f}" for time_s in seconds))
 

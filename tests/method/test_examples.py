@@ -648,20 +648,15 @@ def test_a_path_keeps_what_is_known_and_is_the_best_that_does(name):
 
 
 def test_membership_is_that_of_the_whole_covariance():
-    """Cached columns of the engine equal x · x of smoothed frames."""
-    sample = scene()
-    readout = Contrast()
-    from dejacue.method.plan import Plan
-
-    view = Plan.of(None, readout, None, False, "auto").view(sample.history, sample.vocabulary)
-    smoothing = readout.smoothing_of(sample.history)
-    every = np.arange(len(sample.history))
-    narrowed = f.looks_smoothing(sample.history, smoothing)
-    x = f.smoothed_rows(sample.history, every, narrowed) - sample.history.mean_direction
-    scale = (x * x).sum(axis=1).mean()
-    np.testing.assert_allclose(
-        f.similarity(view, every[[3, 77, 150]], smoothing), x[[3, 77, 150]] @ x.T / scale, atol=2e-4
-    )
+    """Columns of the engine equal x · x of smoothed frames; one more frame adds its own."""
+    history = scene().history
+    looks = f.Looks(history, engine("auto"), Contrast().smoothing_of(history), np.array([3, 77]))
+    x = f.smoothed_rows(history, np.arange(len(history)), looks.smoothing) - history.mean_direction
+    expected = x[[3, 77, 150]] @ x.T / (x * x).sum(axis=1).mean()
+    np.testing.assert_allclose(looks.similarity, expected[:2], atol=2e-4)
+    np.testing.assert_allclose(looks.with_frame(150).similarity, expected, atol=2e-4)
+    fresh = f.Looks(history, looks.engine, (looks.cuts, looks._weights), np.array([3, 77, 150]))
+    np.testing.assert_allclose(looks.with_frame(150).variance(), fresh.variance(), rtol=1e-6)
 
 
 # ── examples from elsewhere ────────────────────────────────────────────────────────────────────
@@ -1196,5 +1191,3 @@ def test_memory_is_bounded_on_a_long_history(monkeypatch):
     window = locate(sample.history, named)["filled"][0].window
     assert window.start <= 60
     assert window.end >= 138
-    cached = next(table for key, table in sample.history.derived.items() if key[0] == "similarity")
-    assert len(cached) * 180 <= 3000

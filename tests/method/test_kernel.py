@@ -113,7 +113,7 @@ def as_states(batch: Ragged, seed: int, least: int) -> tuple[Ragged, Labelling]:
         stay = min(stay, len(history))
         count = int(rng.integers(least, least + 3))
         queries.append(rng.normal(size=(count, d)).astype(np.float32))
-        cuts.append(stretches(history.frames, int(rng.choice([0, 1, 3, 10**6]))))
+        cuts.append(stretches(history, int(rng.choice([0, 1, 3, 10**6]))))
         weights.append(gaussian(float(rng.choice([0.0, 0.4, 4.0, 300.0])), history.span))
         order = tuple(rng.permutation(count)[:2].tolist()) if rng.random() < 0.3 else None
         nodes.append(nodes_for(count, order, irreversible))

@@ -270,8 +270,8 @@ def test_text_directions_are_computed_once_per_vocabulary(monkeypatch) -> None:
     from dejacue.method import coordinates
 
     scene, calls = generate(6), []
-    compute = coordinates._directions
-    monkeypatch.setattr(coordinates, "_directions", lambda *a: calls.append(a) or compute(*a))
+    compute = coordinates._word_directions
+    monkeypatch.setattr(coordinates, "_word_directions", lambda *a: calls.append(a) or compute(*a))
     for _ in range(3):
         locate(scene.history, scene.vocabulary)
         list(locate_many([scene.history] * 4, scene.vocabulary, readout="published"))

@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dejacue.method.coordinates import Directions
-from dejacue.method.filling import filling_of
 from dejacue.method.kernel import Answers
 from dejacue.records import Diagnostics, History, Note, Timeline, Vocabulary, Window
 from dejacue.records.arrays import Ints
@@ -46,11 +45,11 @@ def settings_of(readout: Readout, coordinates: str) -> Mapping[str, Any]:
     return frozen_settings
 
 
-def batch_timeline(readout: Readout, batch: HistoryBatch, answers: Answers) -> Timeline:
+def batch_timeline(batch: HistoryBatch, answers: Answers) -> Timeline:
     """Return what was found in a batch, history by history, in the order of time."""
-    settings = settings_of(readout, batch.coordinates.name)
+    settings = settings_of(batch.readout, batch.coordinates.name)
     columns = _columns(batch, answers)[0]
-    return Timeline(_subjects(readout, batch), columns, settings)
+    return Timeline(_subjects(batch), columns, settings)
 
 
 def _columns(batch: HistoryBatch, answers: Answers) -> tuple[dict[str, NDArray[Any]], Ints]:
@@ -66,16 +65,16 @@ def _columns(batch: HistoryBatch, answers: Answers) -> tuple[dict[str, NDArray[A
         "start": answers.first[rows],
         "end": answers.last[rows],
         "score": answers.score[rows],
-        **times_and_source(batch.histories, columns["subject"], answers, rows),
+        **times_and_source(batch, columns["subject"], answers, rows),
     }
     if answers.confirmed is not None:
         columns["confirmed"] = answers.confirmed[rows]
     return columns, rows
 
 
-def _subjects(readout: Readout, batch: HistoryBatch) -> list[Subject]:
+def _subjects(batch: HistoryBatch) -> list[Subject]:
     subjects = [
-        Subject(h.id, h.encoder or v.encoder, v.states, _notes(readout, h, v, directions))
+        Subject(h.id, h.encoder or v.encoder, v.states, _notes(batch.readout, h, v, directions))
         for h, v, directions in zip(
             batch.histories, batch.vocabularies, batch.directions, strict=True
         )
@@ -83,10 +82,10 @@ def _subjects(readout: Readout, batch: HistoryBatch) -> list[Subject]:
     if not any(vocabulary.frame_examples for vocabulary in batch.vocabularies):
         return subjects
     return [
-        subject._replace(notes=in_order((*subject.notes, *readout.fact_notes(view))))
+        subject._replace(notes=in_order((*subject.notes, *view.fact_notes())))
         if view.vocabulary.frame_examples
         else subject
-        for subject, view in zip(subjects, batch.views(), strict=True)
+        for subject, view in zip(subjects, batch.views, strict=True)
     ]
 
 
@@ -96,28 +95,19 @@ def _of_descriptions(vocabularies: Sequence[Vocabulary]) -> dict[str, Ints]:
     return {
         "subject": np.repeat(np.arange(len(vocabularies)), list(map(len, vocabularies))),
         "state": np.concatenate([vocabulary.labels for vocabulary in vocabularies]),
-        "description": np.concatenate([_within_states(words) for words in vocabularies]),
+        "description": np.concatenate([words.numbers_in_state for words in vocabularies]),
     }
 
 
-def _within_states(vocabulary: Vocabulary) -> Ints:
-    """Return (Q,) the number of each description in its state; kept with the vocabulary."""
-
-    def compute() -> Ints:
-        labels = vocabulary.labels
-        return np.arange(len(labels)) - np.searchsorted(labels, labels)
-
-    return vocabulary.once("within states", compute)
-
-
 def times_and_source(
-    histories: Sequence[History], subject: Ints, answers: Answers, rows: Ints
+    batch: HistoryBatch, subject: Ints, answers: Answers, rows: Ints
 ) -> dict[str, NDArray[Any]]:
     """Return seconds and frames of the file of these rows of the answers, where they are known.
 
     subject   (rows,) which history each of them is of, ascending
     """
     columns: dict[str, NDArray[Any]] = {}
+    histories = batch.histories
     timed = any(history.times_s is not None for history in histories)
     sampled = any(history.sampled for history in histories)
     if not timed and not sampled:
@@ -131,7 +121,7 @@ def times_and_source(
         here = slice(int(cuts[at]), int(cuts[at + 1]))
         chosen = rows[here]
         if answers.first_place is not None and answers.last_place is not None:
-            filling = filling_of(history)
+            filling = batch.fillings[at]
             if filling is not None:
                 places = answers.first_place[chosen], answers.last_place[chosen]
                 columns["source_start"][here], columns["source_end"][here] = filling.in_file(
@@ -153,19 +143,18 @@ def times_and_source(
     return columns
 
 
-def view_timeline(readout: Readout, view: View, diagnostics: bool, hints: bool) -> Timeline:
+def view_timeline(view: View, diagnostics: bool, hints: bool) -> Timeline:
     """Return everything that a readout says of one history."""
-    answers = readout.find_one(view)
-    (subject,) = _subjects(readout, view)
-    columns, rows = _columns(view, answers)
-    if (confidence := readout.confidences(view, answers)) is not None:
+    (subject,) = _subjects(view)
+    columns, rows = _columns(view, view.answers)
+    if (confidence := view.confidences()) is not None:
         columns["confidence"] = confidence[rows]
     if hints and not view.history.still and not subject.meaningless:
-        notes = *_same_windows(view.vocabulary, columns), *readout.hints(view, answers)
+        notes = *_same_windows(view.vocabulary, columns), *view.hints()
         subject = subject._replace(notes=in_order((*subject.notes, *notes)))
-    why = _diagnostics(readout, view, answers, rows, columns) if diagnostics else None
-    settings = settings_of(readout, view.coordinates.name)
-    return Timeline([subject], columns, settings, readout.evidence(view), why)
+    why = _diagnostics(view, rows, columns) if diagnostics else None
+    settings = settings_of(view.readout, view.coordinates.name)
+    return Timeline([subject], columns, settings, view.evidence, why)
 
 
 def _notes(
@@ -246,16 +235,11 @@ def in_frames(first: int, last: int) -> str:
     return f"frame {first}" if first == last else f"frames {first} – {last}"
 
 
-def _diagnostics(
-    readout: Readout,
-    view: View,
-    answers: Answers,
-    rows: Ints,
-    columns: Mapping[str, NDArray[Any]],
-) -> list[Diagnostics]:
+def _diagnostics(view: View, rows: Ints, columns: Mapping[str, NDArray[Any]]) -> list[Diagnostics]:
     """Return why each row of the columns was chosen; rows: of the answers."""
+    answers, readout = view.answers, view.readout
     offsets, frames = readout.bounds(view.history), view.history.frames
-    evidence, directions = readout.evidence(view), view.query_directions
+    evidence, directions = view.evidence, view.query_directions
     labels = view.vocabulary.labels
     query = rows if answers.state is None else np.searchsorted(labels, columns["state"])
     start, end = answers.start[rows], answers.end[rows]

@@ -6,9 +6,11 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from dejacue.method import constrained
-from dejacue.method.kernel import Answers, EvidenceTables, Ragged
-from dejacue.method.readout import HistoryBatch, View
-from dejacue.method.state_readout import Known, StateReadout, occurrences, of_states
+from dejacue.method.coordinates import Coordinates
+from dejacue.method.kernel import Answers, Engine, EvidenceTables, Ragged
+from dejacue.method.readout import HistoryBatch
+from dejacue.method.state_readout import Known, StateReadout, StateView, occurrences, of_states
+from dejacue.records import History, Vocabulary
 
 
 @dataclass(frozen=True)
@@ -21,12 +23,23 @@ class Contrast(StateReadout):
         answers = batch.engine.contrast(tables, batch.centres(), out)
         return of_states(answers, batch.vocabularies) if self.pooling == 1 else answers
 
-    def find_known(self, view: View, known: Known) -> Answers:
-        cuts, facts = self.bounds(view.history), known.facts
+    def view(
+        self,
+        history: History,
+        vocabulary: Vocabulary,
+        coordinates: Coordinates,
+        engine: Engine,
+    ) -> ContrastView:
+        return ContrastView(self, history, vocabulary, coordinates, engine)
+
+
+class ContrastView(StateView):
+    def find_known(self, known: Known) -> Answers:
+        cuts, facts = self.smoothing[0], known.facts
         if known.evidence is not None and not len(facts.looked):  # changes only
             parts = facts.open_parts(-1, cuts)
-            rows = [constrained.window_of_words(view.engine, row, parts) for row in known.evidence]
+            rows = [constrained.window_of_words(self.engine, row, parts) for row in known.evidence]
         else:
-            rows = constrained.windows(view.engine, known.f, facts, cuts, known.evidence)
+            rows = constrained.windows(self.engine, known.f, facts, cuts, known.evidence)
         windows = [(state, *row) for state, row in enumerate(rows) if row is not None]
-        return occurrences(view.history, windows, facts)
+        return occurrences(self.history, windows, facts)

@@ -7,7 +7,7 @@ sentences, what remains says "filled rather than empty".
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
@@ -89,20 +89,16 @@ def unit_rows(rows: NDArray[np.floating]) -> Floats:
     return wide
 
 
+# Remembered, since a corpus is read with the same few vocabularies: for a history of 120 frames the
+# directions take longer than the reading. A vocabulary is hashed by identity and never changes.
+@lru_cache(maxsize=512)
 def query_directions(
     vocabulary: Vocabulary, coordinates: Coordinates, pooling: float = 0.0
 ) -> Directions:
     """Return ũ_q = z̄_q − c and u_q = ũ_q/‖ũ_q‖; where ũ_q vanishes, z̄_q itself (fallback).
 
     pooling   share of its state's mean in each z̄_q; 0 is the paper, at 1 paraphrases are equal
-
-    Computed once per vocabulary, which keeps them.
     """
-    key = (coordinates.origin, pooling)
-    return vocabulary.once(key, lambda: _directions(vocabulary, coordinates, pooling))
-
-
-def _directions(vocabulary: Vocabulary, coordinates: Coordinates, pooling: float) -> Directions:
     by_example = example_directions(vocabulary) if vocabulary.external_examples else None
     if vocabulary.examples_only and (by_example is not None or vocabulary.frame_examples):
         return _without_words(vocabulary, by_example or {})

@@ -127,16 +127,10 @@ class Filling:
 
 
 def filling_of(history: History) -> Filling | None:
-    """Return what is filled in, once for a history; None where no frame of a run was left out."""
-    if not history.sampled:
-        return None
-    (filling,) = history.once("filling", lambda: (_filling(history),))
-    return filling
-
-
-def _filling(history: History) -> Filling | None:
+    """Return what is filled in; None where no frame of a run was left out."""
     source = history.source_frames
-    assert source is not None
+    if source is None or not history.sampled:
+        return None
     apart = np.diff(source)
     steps = np.append(np.where(np.diff(history.frames) == 1, apart, 1), 1)
     stride = math.ceil(int((steps - 1).sum()) / MAX_FILLED)

@@ -21,29 +21,25 @@ anything is known of it, with the level half way between inside and outside (_la
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from copy import copy
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dejacue.errors import InputError
 from dejacue.method import _labelling as labelling
-from dejacue.method.kernel import Labelling, Ragged
+from dejacue.method.kernel import Engine, Labelling, Ragged
 from dejacue.records import History, Vocabulary
 from dejacue.records.arrays import Flags, Floats, Ints
 from dejacue.records.example import NONE, Example
 
-if TYPE_CHECKING:
-    from dejacue.method.readout import View
-
 Rows = NDArray[np.float32]
 Smoothing = tuple[Ints, Floats]  # where stretches begin, and weights by distance
 ROUNDS = 4  # of labelling; more change next to nothing
-TIME, CONSTANT = 1.0, 0.5  # prior variances of the parts of f; that of looks: ``appearance_weight``
+TIME, CONSTANT = 1.0, 0.5  # prior variances of the parts of f; that of looks: ``Looks.weight``
 MIN_COHERENCE = 0.1  # below, as chance gives it, looks say nothing
 FORGOTTEN, EVEN = 0.95, 0.4  # from where rows are noise; half A: at most .92, at least .33
 MAX_STEPS = 1024  # evenly spread, that tell whether rows are noise
@@ -72,7 +68,6 @@ class KnownFrames:
     marks: Ints
     states: int
     exhaustive: bool = False
-    _parts: dict[int, tuple[Ints, list[tuple[int, int]]]] = field(default_factory=dict, init=False)
 
     @cached_property
     def named_states(self) -> list[bool]:
@@ -98,16 +93,12 @@ class KnownFrames:
 
         A long absence, at a cut, ends a part unless the state is known to hold on both sides.
         """
-        known = self._parts.get(state)
-        if known is None or known[0] is not cuts:
-            barred, inside = self.barred(state), cuts[1:-1]
-            crossed = (self.labels[inside - 1] == state) & (self.labels[inside] == state)
-            edges = np.flatnonzero(barred[1:] != barred[:-1]) + 1
-            places = (edges, self.marks, inside[~crossed], cuts[[0, -1]])
-            bounds = np.unique(np.concatenate(places)).tolist()
-            parts = [(a, b) for a, b in pairwise(bounds) if not barred[a]]
-            known = self._parts[state] = (cuts, parts)
-        return known[1]
+        barred, inside = self.barred(state), cuts[1:-1]
+        crossed = (self.labels[inside - 1] == state) & (self.labels[inside] == state)
+        edges = np.flatnonzero(barred[1:] != barred[:-1]) + 1
+        places = (edges, self.marks, inside[~crossed], cuts[[0, -1]])
+        bounds = np.unique(np.concatenate(places)).tolist()
+        return [(a, b) for a, b in pairwise(bounds) if not barred[a]]
 
 
 def known_frames_of(history: History, vocabulary: Vocabulary, width: int = 1) -> KnownFrames:
@@ -177,57 +168,131 @@ def _where(history: History, example: Example) -> str:
     return f"the object is observed in {count} {listed}"
 
 
-def membership(
-    view: View, facts: KnownFrames, evidence: Floats | None, smoothing: Smoothing
-) -> Floats:
-    """Return f of every state and frame, (S, N).
+class Looks:
+    """How alike the frames of a history look, and how much that says of their states.
 
-    evidence    (S, N) r; None without words
     smoothing   cuts and weights, as evidence is smoothed: looks are those of a moment
+    at          (E,) positions of the frames that f is computed from
     """
-    at = facts.looked
-    looks = appearance_weight(
-        view.history
-    )  # words are read from the same rows, so they count as much
-    if evidence is None:
-        expected = np.zeros((facts.states, len(view.history)))
-    else:
-        expected = looks * TRUST * evidence
-        unnamed = ~np.array(facts.named_states)
-        if unnamed.any():
-            levels = _levels(view, evidence, smoothing[0])[unnamed, None]
-            expected[unnamed] = HALF + (evidence[unnamed] - levels) / 2
-    if not len(at):
-        return expected
-    columns = covariances(view, at, smoothing)
-    square = columns[:, at] + NOISE * np.eye(len(at))
-    residual = (facts.labels[at] == np.arange(facts.states)[:, None]).astype(np.float64)
-    residual -= expected[:, at]
-    if evidence is None:
-        return np.linalg.solve(square, residual.T).T @ columns
-    words = evidence[:, at]  # what they say of the named frames
-    variance = looks * WORDS
-    squares = square + variance * words[:, :, None] * words[:, None, :]
-    weights = np.linalg.solve(squares, residual[:, :, None])[:, :, 0]
-    trust = variance * np.einsum("se,se->s", weights, words)
-    f: Floats = expected + weights @ columns + trust[:, None] * evidence
-    return f
 
+    def __init__(self, history: History, engine: Engine, smoothing: Smoothing, at: Ints) -> None:
+        self.history, self.engine, self.at = history, engine, at
+        self.cuts, self._weights = smoothing
 
-def _levels(view: View, evidence: Floats, cuts: Ints) -> Floats:
-    """Return (S,) half way between what words say inside each state and outside, by one labelling.
+    @cached_property
+    def is_noise(self) -> bool:
+        return is_noise(self.history)
 
-    They are cached with the history, since every further example needs the same ones.
-    """
-    known = view.history.derived.get("levels")
-    if known is None or known[0] is not evidence:
+    @cached_property
+    def coherence(self) -> float:
+        return coherence_of(self.history)
+
+    @cached_property
+    def weight(self) -> float:
+        """Return the prior variance of looks: signal over noise, by the coherence of the rows, at
+        most that of time."""
+        if self.coherence < MIN_COHERENCE or self.is_noise:
+            return 0.0
+        return min(TIME, self.coherence / max(1 - self.coherence, 1e-9))
+
+    @cached_property
+    def smoothing(self) -> Smoothing:
+        """Return cuts and weights for looks: coherent rows need less smoothing than noisy ones."""
+        narrower = min(1.0, 2 * max(1 - self.coherence, 0.0) ** 0.75)
+        powers = (self._weights / self._weights[0]) ** (1 / max(narrower, 0.05) ** 2)
+        return self.cuts, np.ascontiguousarray(powers[: max(1, int((powers > 1e-3).sum()))])
+
+    @cached_property
+    def scale(self) -> float:
+        """Return the mean square of smoothed frames around their mean."""
+        count = min(SCALE_FRAMES, len(self.history))
+        rows = self._rows(np.linspace(0, len(self.history) - 1, count).round().astype(np.int64))
+        return float(np.einsum("ed,ed->", rows, rows)) / count
+
+    @cached_property
+    def similarity(self) -> Floats:
+        """Return (E, N) how much the named frames look like each frame."""
+        return self.similarity_of(self.at)
+
+    @cached_property
+    def covariances(self) -> Floats:
+        """Return (E, N) covariances of the named frames with all."""
+        in_time = covariances_in_time(self.history, self.at)
+        return in_time + self.weight * self.similarity if self.weight else in_time
+
+    def similarity_of(self, at: Ints) -> Floats:
+        """Return (E, N) products x_e · x_t over their mean square; x: unit frames, smoothed, less
+        their mean."""
+        if self.scale < 1e-9 or not len(at):  # a still picture: nothing looks different
+            return np.zeros((len(at), len(self.history)))
+        rows, mean = self._rows(at), self.history.mean_direction
+        lengths = np.linalg.norm(rows, axis=1)
+        queries = (rows / np.maximum(lengths, 1e-12)[:, None]).astype(np.float32)
+        tables = Ragged([self.history], [queries], [self.smoothing[0]], [self.smoothing[1]])
+        responses, centre, scale = self.engine.smooth(tables, self.engine.cosines(tables, None))
+        smoothed = responses[0] * scale[:, None] + centre[:, None]
+        table: Floats = lengths[:, None] * (smoothed - (queries @ mean)[:, None])
+        return table / self.scale
+
+    def with_frame(self, at: int) -> Looks:
+        """Return the looks beside one more named frame, with all that is known of the others."""
+        more, added = copy(self), np.array([at])
+        more.at = np.append(self.at, added)
+        if self.weight:
+            more.similarity = np.concatenate([self.similarity, self.similarity_of(added)])
+        vars(more).pop("covariances", None)
+        return more
+
+    def variance(self) -> Floats:
+        """Return (N,) the variance that the named frames leave of g, if all looks vary as much."""
+        settled = np.einsum(
+            "en,en->n", self.covariances, np.linalg.solve(self._square(), self.covariances)
+        )
+        variance: Floats = np.maximum(TIME + CONSTANT + self.weight - settled, 1e-9)
+        return variance
+
+    def membership(self, facts: KnownFrames, evidence: Floats | None) -> Floats:
+        """Return f of every state and frame, (S, N).
+
+        evidence    (S, N) r; None without words
+        """
+        if evidence is None:
+            expected = np.zeros((facts.states, len(self.history)))
+        else:  # words are read from the same rows, so they count as much as looks
+            expected = self.weight * TRUST * evidence
+            unnamed = ~np.array(facts.named_states)
+            if unnamed.any():
+                levels = self._levels(evidence)[unnamed, None]
+                expected[unnamed] = HALF + (evidence[unnamed] - levels) / 2
+        if not len(self.at):
+            return expected
+        columns, square = self.covariances, self._square()
+        residual = (facts.labels[self.at] == np.arange(facts.states)[:, None]).astype(np.float64)
+        residual -= expected[:, self.at]
+        if evidence is None:
+            return np.linalg.solve(square, residual.T).T @ columns
+        words = evidence[:, self.at]  # what they say of the named frames
+        variance = self.weight * WORDS
+        squares = square + variance * words[:, :, None] * words[:, None, :]
+        weights = np.linalg.solve(squares, residual[:, :, None])[:, :, 0]
+        trust = variance * np.einsum("se,se->s", weights, words)
+        f: Floats = expected + weights @ columns + trust[:, None] * evidence
+        return f
+
+    def _square(self) -> Floats:
+        return self.covariances[:, self.at] + NOISE * np.eye(len(self.at))
+
+    def _levels(self, evidence: Floats) -> Floats:
+        """Return (S,) half way between what words say inside each state and outside, by one
+        labelling."""
         states, count = evidence.shape
         rows = evidence if states > 1 else np.concatenate([evidence, -evidence])
         nodes = labelling.nodes_for(len(rows), None, False)
         rules = Labelling([nodes], np.array([math.log(count)]), 1, ROUNDS)
-        levels = view.engine.label_responses(rows, cuts, rules)[1][:states]
-        known = view.history.derived["levels"] = (evidence, levels)
-    return known[1]
+        return self.engine.label_responses(rows, self.cuts, rules)[1][:states]
+
+    def _rows(self, at: Ints) -> Floats:
+        return smoothed_rows(self.history, at, self.smoothing) - self.history.mean_direction
 
 
 def membership_by_time(history: History, facts: KnownFrames) -> Floats:
@@ -240,27 +305,6 @@ def membership_by_time(history: History, facts: KnownFrames) -> Floats:
     return f
 
 
-def variance_given(view: View, at: Ints, smoothing: Smoothing) -> Floats:
-    """Return (N,) the variance that frames known at these positions leave of g, if all looks vary
-    as much."""
-    history = view.history
-    prior = np.full(len(history), TIME + CONSTANT + appearance_weight(history))
-    if not len(at):
-        return prior
-    columns = covariances(view, at, smoothing)
-    square = columns[:, at] + NOISE * np.eye(len(at))
-    settled = np.einsum("en,en->n", columns, np.linalg.solve(square, columns))
-    variance: Floats = np.maximum(prior - settled, 1e-9)
-    return variance
-
-
-def covariances(view: View, at: Ints, smoothing: Smoothing) -> Floats:
-    """Return (E, N) covariances of frames at these positions with all: looks, time, constant."""
-    weight = appearance_weight(view.history)
-    in_time = covariances_in_time(view.history, at)
-    return in_time + weight * similarity(view, at, smoothing) if weight else in_time
-
-
 def covariances_in_time(history: History, at: Ints) -> Floats:
     """Return (E, N) covariances of frames at these positions with all: time, constant."""
     frames = history.frames.astype(np.float64)
@@ -270,23 +314,11 @@ def covariances_in_time(history: History, at: Ints) -> Floats:
     return covariance
 
 
-def appearance_weight(history: History) -> float:
-    """Return the prior variance of looks: signal over noise, by the coherence of the rows, at most
-    that of time."""
-    coherence = _coherence(history)
-    if coherence < MIN_COHERENCE or is_noise(history):
-        return 0.0
-    return min(TIME, coherence / max(1 - coherence, 1e-9))
-
-
 def is_noise(history: History) -> bool:
     """Return whether the rows look like noise, be it white or smooth in time, so that they can tell
     no state from another."""
-    known: bool | None = history.derived.get("noise")
-    if known is None:
-        forgotten, unevenness = steps_of(history)
-        known = history.derived["noise"] = forgotten >= FORGOTTEN and unevenness <= EVEN
-    return known
+    forgotten, unevenness = steps_of(history)
+    return forgotten >= FORGOTTEN and unevenness <= EVEN
 
 
 def steps_of(history: History) -> tuple[float, float]:
@@ -317,24 +349,20 @@ def steps_of(history: History) -> tuple[float, float]:
     return forgotten, float(single.std()) / step
 
 
-def _coherence(history: History) -> float:
+def coherence_of(history: History) -> float:
     """Return 1 − half the mean squared step between neighbouring frames over the mean square of
     all frames around their mean: 0 for noise, near 1 for looks that change rarely."""
-    known: float | None = history.derived.get("coherence")
-    if known is None:
-        apart = np.diff(history.frames)
-        total = 1.0 - float(history.mean_direction @ history.mean_direction)
-        known = 0.0
-        if len(apart) and total > 1e-9:
-            is_nearest, chunk, squares = apart == apart.min(), 1024, 0.0
-            for first in range(0, len(apart), chunk):
-                rows = history.features[first : first + chunk + 1].astype(np.float32, copy=False)
-                near = np.sqrt(_dots(rows, rows))
-                cosines = _dots(rows[:-1], rows[1:]) / (near[:-1] * near[1:])
-                squares += float((2 - 2 * cosines)[is_nearest[first : first + chunk]].sum())
-            known = 1 - squares / int(is_nearest.sum()) / 2 / total
-        history.derived["coherence"] = known
-    return known
+    apart = np.diff(history.frames)
+    total = 1.0 - float(history.mean_direction @ history.mean_direction)
+    if not len(apart) or total <= 1e-9:
+        return 0.0
+    is_nearest, chunk, squares = apart == apart.min(), 1024, 0.0
+    for first in range(0, len(apart), chunk):
+        rows = history.features[first : first + chunk + 1].astype(np.float32, copy=False)
+        near = np.sqrt(_dots(rows, rows))
+        cosines = _dots(rows[:-1], rows[1:]) / (near[:-1] * near[1:])
+        squares += float((2 - 2 * cosines)[is_nearest[first : first + chunk]].sum())
+    return 1 - squares / int(is_nearest.sum()) / 2 / total
 
 
 def _dots(a: Rows, b: Rows) -> Rows:
@@ -343,65 +371,17 @@ def _dots(a: Rows, b: Rows) -> Rows:
     return dots
 
 
-def looks_smoothing(history: History, smoothing: Smoothing) -> Smoothing:
-    """Return cuts and weights for looks: coherent rows need less smoothing than noisy ones."""
-    cuts, weights = smoothing
-    narrower = min(1.0, 2 * max(1 - _coherence(history), 0.0) ** 0.75)
-    powers = (weights / weights[0]) ** (1 / max(narrower, 0.05) ** 2)
-    return cuts, np.ascontiguousarray(powers[: max(1, int((powers > 1e-3).sum()))])
-
-
-def similarity(view: View, at: Ints, smoothing: Smoothing) -> Floats:
-    """Return (E, N) products x_e · x_t over their mean square; x: unit frames, smoothed, less their
-    mean.
-
-    Only what is new is computed: the columns of frames that were named before are cached.
-    """
-    history = view.history
-    smoothing = looks_smoothing(history, smoothing)
-    key = ("similarity", *(part.tobytes() for part in smoothing))
-    known = history.derived.setdefault(key, {})
-    if len(known) * len(history) > 2 * MAX_CELLS:
-        known.clear()
-    missing = [e for e in at.tolist() if e not in known]
-    if missing:
-        rows = smoothed_rows(history, missing, smoothing) - history.mean_direction
-        known.update(zip(missing, _products(view, rows, smoothing), strict=True))
-    if "scale" not in known:
-        count = min(SCALE_FRAMES, len(history))
-        some = np.linspace(0, len(history) - 1, count).round().astype(np.int64)
-        rows = smoothed_rows(history, some, smoothing) - history.mean_direction
-        known["scale"] = float(np.einsum("ed,ed->", rows, rows)) / count
-    scale = known["scale"]
-    if scale < 1e-9:  # a still picture: nothing looks different
-        return np.zeros((len(at), len(history)))
-    table: Floats = np.stack([known[e] for e in at.tolist()]) / scale
-    return table
-
-
-def smoothed_rows(history: History, at: Ints | Sequence[int], smoothing: Smoothing) -> Floats:
+def smoothed_rows(history: History, at: Ints, smoothing: Smoothing) -> Floats:
     """Return the rows around these positions at unit length, smoothed over time, (E, d)."""
-    (cuts, weights), frames, positions = smoothing, history.frames, np.asarray(at)
-    width, stretch = len(weights), np.searchsorted(cuts, positions, side="right")
-    first = np.searchsorted(frames, frames[positions] - width + 1)
-    end = np.searchsorted(frames, frames[positions] + width)
+    (cuts, weights), frames = smoothing, history.frames
+    width, stretch = len(weights), np.searchsorted(cuts, at, side="right")
+    first = np.searchsorted(frames, frames[at] - width + 1)
+    end = np.searchsorted(frames, frames[at] + width)
     bounds = zip(np.maximum(first, cuts[stretch - 1]), np.minimum(end, cuts[stretch]), strict=True)
-    smoothed = np.empty((len(positions), history.dimension))
+    smoothed = np.empty((len(at), history.dimension))
     for row, (low, high) in enumerate(bounds):
         rows = history.features[low:high].astype(np.float32, copy=False)
-        share = weights[np.abs(frames[low:high] - frames[positions[row]])]
+        share = weights[np.abs(frames[low:high] - frames[at[row]])]
         at_unit_length = (share / np.sqrt(_dots(rows, rows))).astype(np.float32)
         smoothed[row] = at_unit_length @ rows / share.sum()
     return smoothed
-
-
-def _products(view: View, rows: Floats, smoothing: Smoothing) -> Floats:
-    """Return row · x_t, (E, N), by the engine: cosines of frames with the row, smoothed."""
-    history = view.history
-    lengths = np.linalg.norm(rows, axis=1)
-    queries = (rows / np.maximum(lengths, 1e-12)[:, None]).astype(np.float32)
-    tables = Ragged([history], [queries], [smoothing[0]], [smoothing[1]])
-    responses, centre, scale = view.engine.smooth(tables, view.engine.cosines(tables, None))
-    smoothed = responses[0] * scale[:, None] + centre[:, None]
-    table: Floats = lengths[:, None] * (smoothed - (queries @ history.mean_direction)[:, None])
-    return table

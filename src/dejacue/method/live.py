@@ -25,10 +25,10 @@ from dejacue.method.coordinates import Coordinates, check_pair, query_directions
 from dejacue.method.filling import filling_of
 from dejacue.method.kernel import Answers, Ragged
 from dejacue.method.plan import DEFAULT_READOUT, Plan
-from dejacue.method.readout import Readout, View
+from dejacue.method.readout import Readout
 from dejacue.method.state_readout import StateReadout, is_count, is_number
 from dejacue.method.states import MIN_SCALE
-from dejacue.method.timeline import Reading
+from dejacue.method.timeline import Reading, ReadingView
 from dejacue.records import History, Interval, Note, Timeline, Vocabulary, Window
 from dejacue.records.arrays import NORM_RANGE, Flags, Floats, Ints, as_array
 from dejacue.records.history import MAX_FRAME
@@ -94,7 +94,7 @@ class LiveReading:
         self._before: tuple[Floats, Ints] | None = None  # smoothed frames and their labels
         if like is not None:
             check_pair(like, vocabulary)
-            tables = self._rules.seen(self._view(like))[1]
+            tables = self._view(like).seen[1]
             smoothed = tables.responses[0] * tables.scale[:, None] + tables.centre[:, None]
             self._before = smoothed, tables.paths[0]
         self.observed, self._waits = 0, 0
@@ -137,7 +137,7 @@ class LiveReading:
         if self._now is None or not self._features:
             return Update(*(self._now or (0, None)))
         history = self.history()
-        answers, tables = self._rules.seen(self._view(history))
+        answers, tables = self._view(history).seen
         revised = self._take(history, lambda: answers, tables.paths[0])
         return self._update(self._now[0] == history.frames[-1], revised, ending=True)
 
@@ -253,8 +253,9 @@ class LiveReading:
             **about,
         )
 
-    def _view(self, history: History) -> View:
-        return View(history, self.vocabulary, self._plan.coordinates, 1.0, self._plan.engine)
+    def _view(self, history: History) -> ReadingView:
+        plan = self._plan
+        return self._rules.view(history, self.vocabulary, plan.coordinates, plan.engine)
 
     def _read_again(self) -> list[Revision]:
         """Read all that is kept, and return what changed before the last frame."""
@@ -271,7 +272,7 @@ class LiveReading:
         count, filling = len(labels), filling_of(history)
         rows = np.concatenate([before, smoothed], axis=1)
         standardise(rows)
-        read = self._plan.engine, history, self.vocabulary
+        read = self._plan.engine, self.vocabulary, filling, self._rules.bounds(history)
         first = self._columns["labels"][0]
         for _ in range(ROUNDS):
             gains = rows[:, count:] - levels(rows, labels)[:, None]
@@ -282,7 +283,9 @@ class LiveReading:
             labels = np.concatenate([self._before[1], observed])
         self._evidence = rows[:, -1]
         evidence = rows[:, count:]
-        return self._take(history, lambda: self._rules.answers_of(*read, evidence, path), observed)
+        return self._take(
+            history, lambda: self._rules.answers_of(history, *read, evidence, path), observed
+        )
 
     def _smooth(self, history: History) -> None:
         """Smooth the last frame, and those before it that it is a neighbour of."""
@@ -387,7 +390,8 @@ class LiveReading:
         history, answers = self._read[0], self._read[1]()
         assert answers.state is not None
         count, names = len(answers.start), list(self.vocabulary.states)
-        times = times_and_source([history], np.zeros(count, np.int64), answers, np.arange(count))
+        subject, view = np.zeros(count, np.int64), self._view(history)
+        times = times_and_source(view, subject, answers, np.arange(count))
         columns = {"start": answers.first, "end": answers.last, "score": answers.score, **times}
         rows = zip(*(column.tolist() for column in columns.values()), strict=True)
         occurrences = [  # without the end in seconds of a single frame, which is not a number

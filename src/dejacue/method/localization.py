@@ -65,7 +65,7 @@ def evidence(history: History, vocabulary: Vocabulary, **options: Unpack[ReadOpt
     """
     plan = Plan.of(**options)
     check_pair(history, vocabulary)
-    return plan.readout.evidence(plan.view(history, vocabulary))
+    return plan.view(history, vocabulary).evidence
 
 
 def candidates(

@@ -139,13 +139,12 @@ class Plan:
         for _, vocabulary in pairs:
             self.check_examples(vocabulary)
         histories, vocabularies = [h for h, _ in pairs], [v for _, v in pairs]
-        pooling = self.readout.query_pooling
-        return HistoryBatch(histories, vocabularies, self.coordinates, pooling, self.engine)
+        return HistoryBatch(self.readout, histories, vocabularies, self.coordinates, self.engine)
 
     def answer(self, pairs: Sequence[Pair]) -> Timeline:
         """Return the answers of several histories: one kernel call where the readout has one."""
         batch = self.batch(pairs)
-        return batch_timeline(self.readout, batch, self.readout.find(batch))
+        return batch_timeline(batch, self.readout.find(batch))
 
     def run(self, pairs: Sequence[Pair]) -> Timeline:
         """Return the timelines of a chunk; diagnostics come history by history."""
@@ -156,9 +155,8 @@ class Plan:
     def view(self, history: History, vocabulary: Vocabulary) -> View:
         """Return what the readout works on for one history."""
         self.check_examples(vocabulary)
-        pooling = self.readout.query_pooling
-        return View(history, vocabulary, self.coordinates, pooling, self.engine)
+        return self.readout.view(history, vocabulary, self.coordinates, self.engine)
 
     def analyse(self, view: View, hints: bool = False) -> Timeline:
         """Return everything that the readout says of one history."""
-        return self.readout.timeline(view, diagnostics=self.diagnostics, hints=hints)
+        return view.timeline(diagnostics=self.diagnostics, hints=hints)

@@ -13,7 +13,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from dejacue.errors import InputError
-from dejacue.method import known_frames as process
 from dejacue.method.coordinates import check_pair
 from dejacue.method.known_frames import HALF, KnownFrames
 from dejacue.method.plan import Plan
@@ -66,23 +65,19 @@ def next_question(
         raise InputError(f"{count!r} frames to ask about: give a number, 1 or more")
     check_pair(history, vocabulary)
     readout = replace(readout or Reading(), pooling=1.0)  # it is states that are asked about
-    view = Plan.of(None, readout, None, False, kernel).view(history, vocabulary)
-    known, smoothing = readout.known(view), readout.smoothing_of(history)
-    if known is None:
-        facts = process.known_frames_of(history, vocabulary)
-        evidence = readout.seen(view)[1].responses[0][: facts.states]
-        f = process.membership(view, facts, evidence, smoothing)
-    else:
-        facts, f = known.facts, known.f
+    plan = Plan.of(None, readout, None, False, kernel)
+    plan.check_examples(vocabulary)
+    view = readout.view(history, vocabulary, plan.coordinates, plan.engine)
+    facts, f, looks = view.facts, view.membership, view.looks
     names: list[str | None] = [*vocabulary.states, None]
-    labels, looked, questions = facts.labels.copy(), facts.looked, []
+    labels, questions = facts.labels.copy(), list[Question]()
     for _ in range(min(count, int((labels < 0).sum()))):
-        variance = process.variance_given(view, looked, smoothing)
+        variance = looks.variance()
         shares = _chances(f, facts, variance)
         at, gain = _divided(labels, variance, shares.argmax(axis=0))
         questions.append(_question(history, names, at, shares[:, at], gain))
         labels[at] = shares[:, at].argmax()  # as if that had been the answer
-        looked = np.append(looked, at)
+        looks = looks.with_frame(at)
     return tuple(questions)
 
 

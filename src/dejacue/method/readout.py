@@ -1,8 +1,8 @@
 """Readout, the base of all ways from evidence to windows, and what it works on: a HistoryBatch of
 histories, or the View of one.
 
-find(batch)      windows of many histories as columns, in one kernel call where there is one
-timeline(view)   everything it knows of one history, computed once, with its evidence
+find(batch)       windows of many histories as columns, in one kernel call where there is one
+view.timeline()   everything it knows of one history, computed once, with its evidence
 """
 
 from __future__ import annotations
@@ -21,28 +21,40 @@ from dejacue.method import calibration as plain
 from dejacue.method import durations as d
 from dejacue.method._timelines import view_timeline
 from dejacue.method.coordinates import Coordinates, Directions, query_directions
+from dejacue.method.filling import Filling, filling_of
 from dejacue.method.kernel import Answers, Engine, Ragged
 from dejacue.records import Evidence, History, Note, Timeline, Vocabulary
-from dejacue.records.arrays import Derived, Floats, Ints
+from dejacue.records.arrays import Floats, Ints
 
 
 class HistoryBatch:
-    """Histories, each seen through the query directions of its vocabulary."""
+    """Histories, each seen through the query directions of its vocabulary by one readout."""
 
     def __init__(
         self,
+        readout: Readout,
         histories: Sequence[History],
         vocabularies: Sequence[Vocabulary],
         coordinates: Coordinates,
-        pooling: float,
         engine: Engine,
     ) -> None:
-        self.histories, self.vocabularies = histories, vocabularies
-        self.coordinates, self.pooling, self.engine = coordinates, pooling, engine
-        self._views: list[View] | None = None
+        self.readout, self.histories, self.vocabularies = readout, histories, vocabularies
+        self.coordinates, self.engine = coordinates, engine
+        pooling = readout.query_pooling
         self.directions = [
             query_directions(vocabulary, coordinates, pooling) for vocabulary in vocabularies
         ]
+
+    @cached_property
+    def views(self) -> Sequence[View]:
+        """Return a view of each history."""
+        pairs = zip(self.histories, self.vocabularies, strict=True)
+        return [self.readout.view(h, v, self.coordinates, self.engine) for h, v in pairs]
+
+    @cached_property
+    def fillings(self) -> list[Filling | None]:
+        """Return what is filled in between the frames of each history; None where nothing is."""
+        return [filling_of(history) for history in self.histories]
 
     @property
     def distinct(self) -> slice:
@@ -60,31 +72,25 @@ class HistoryBatch:
             return None
         return self.engine.centres(self.tables())
 
-    def views(self) -> list[View]:
-        """Return a view of each history; where frames are known, notes use what it has computed."""
-        if self._views is not None:
-            return self._views
-        pairs = zip(self.histories, self.vocabularies, strict=True)
-        views = [View(h, v, self.coordinates, self.pooling, self.engine) for h, v in pairs]
-        if any(vocabulary.frame_examples for vocabulary in self.vocabularies):
-            self._views = views
-        return views
 
-
-class View(Derived, HistoryBatch):
-    """A view of one history, which caches what is computed from it."""
+class View(HistoryBatch):
+    """One history as a readout sees it; each of its properties is computed once, when it is asked
+    for. A readout that looks at more than the published evidence has a view of its own."""
 
     def __init__(
         self,
+        readout: Readout,
         history: History,
         vocabulary: Vocabulary,
         coordinates: Coordinates,
-        pooling: float,
         engine: Engine,
     ) -> None:
-        super().__init__([history], [vocabulary], coordinates, pooling, engine)
+        super().__init__(readout, [history], [vocabulary], coordinates, engine)
         self.history, self.vocabulary = history, vocabulary
-        self._views = [self]
+
+    @property
+    def views(self) -> Sequence[View]:
+        return [self]
 
     @property
     def query_directions(self) -> Directions:
@@ -99,15 +105,33 @@ class View(Derived, HistoryBatch):
         """Return the cosines of frames with queries, (Q, N)."""
         return self.engine.cosines(self.tables(), self.centre_rows)[0]
 
-    def respond(self, smoothing: int) -> tuple[Floats, Floats, Floats]:
-        """Return published responses (Q, N), centre and scale."""
+    @cached_property
+    def answers(self) -> Answers:
+        """Return what is found."""
+        return self.readout.find_one(self)
 
-        def compute() -> tuple[Floats, Floats, Floats]:
-            tables = self.tables()
-            responses, centre, scale = self.engine.respond(tables, [self.cosines], smoothing)
-            return responses[0], centre, scale
+    @cached_property
+    def evidence(self) -> Evidence:
+        """Return what the readout looks at: here, the evidence of the published method."""
+        smoothing = getattr(self.readout, "smoothing", PUBLISHED_WIDTH)
+        responses, centre, scale = self.engine.respond(self.tables(), [self.cosines], smoothing)
+        return Evidence(self.cosines, centre, scale, responses[0], self.history.frames)
 
-        return self.once(("respond", smoothing), compute)
+    def confidences(self) -> Floats | None:
+        """Return how far to trust each answer, 0 … 1; None where the readout does not tell."""
+        return None
+
+    def fact_notes(self) -> tuple[Note, ...]:
+        """Return what a reader should know of the part that named frames have in its answer."""
+        return ()
+
+    def hints(self) -> tuple[Note, ...]:
+        """Return what else may be worth a look, given what was found."""
+        return ()
+
+    def timeline(self, *, diagnostics: bool = False, hints: bool = False) -> Timeline:
+        """Return everything that the readout says of the history."""
+        return view_timeline(self, diagnostics, hints)
 
 
 @dataclass(frozen=True)
@@ -133,9 +157,15 @@ class Readout(ABC):
         """Return its fields as plain values: what a timeline says of how it was made."""
         return asdict(self)
 
-    def timeline(self, view: View, *, diagnostics: bool = False, hints: bool = False) -> Timeline:
-        """Return everything it knows of one history."""
-        return view_timeline(self, view, diagnostics, hints)
+    def view(
+        self,
+        history: History,
+        vocabulary: Vocabulary,
+        coordinates: Coordinates,
+        engine: Engine,
+    ) -> View:
+        """Return one history as it sees it."""
+        return View(self, history, vocabulary, coordinates, engine)
 
     @abstractmethod
     def find_one(self, view: View) -> Answers:
@@ -144,31 +174,14 @@ class Readout(ABC):
 
     def find(self, batch: HistoryBatch) -> Answers:
         """Return the windows of a whole batch; readouts with a kernel make it one call."""
-        return Answers.joined([self.find_one(view) for view in batch.views()])
-
-    def evidence(self, view: View) -> Evidence:
-        """Return what it looks at: here, the evidence of the published method."""
-        responses, centre, scale = view.respond(getattr(self, "smoothing", PUBLISHED_WIDTH))
-        return Evidence(view.cosines, centre, scale, responses, view.history.frames)
+        return Answers.joined([view.answers for view in batch.views])
 
     def bounds(self, history: History) -> Ints:
         """Return positions that no window crosses."""
         return history.run_offsets
 
-    def confidences(self, view: View, answers: Answers) -> Floats | None:
-        """Return how far to trust each answer, 0 … 1; None where the readout does not tell."""
-        return None
-
     def notes(self, history: History) -> tuple[Note, ...]:
         """Return what a reader should know of its answer for this history."""
-        return ()
-
-    def fact_notes(self, view: View) -> tuple[Note, ...]:
-        """Return what a reader should know of the part that named frames have in its answer."""
-        return ()
-
-    def hints(self, view: View, answers: Answers) -> tuple[Note, ...]:
-        """Return what else may be worth a look, given what was found."""
         return ()
 
 

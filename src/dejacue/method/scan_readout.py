@@ -93,7 +93,7 @@ class Scan(ScheduledReadout):
 
     def candidates(self, view: View) -> tuple[Ints, Ints, Floats]:
         """Return all windows (start, end positions; length by length) and their scores (Q, C)."""
-        history, responses = view.history, view.respond(self.smoothing)[0]
+        history, responses = view.history, view.evidence.responses
         lengths = self.lengths(history)
         if self.runs == "bridged":
             starts, ends = s.bridged_windows(history.frames, lengths)

@@ -51,13 +51,6 @@ def segments(
         raise InputError(f"{count!r} segments: give a number, 1 or more")
     if not is_number(penalty) or penalty == 0:
         raise InputError(f"the penalty of a segment must be a number above 0, not {penalty!r}")
-    key = ("segments", count, penalty, bridge)
-    return history.once(key, lambda: _segments(history, count, penalty, bridge))
-
-
-def _segments(
-    history: History, count: int | None, penalty: float, bridge: int | str
-) -> tuple[Window, ...]:
     cuts, rows = Reading(bridge=bridge).bounds(history), reduced(history)
     if count is None:
         edges = partition(rows, cuts, penalty * noise(rows, cuts) * math.log(len(rows) + 1))

@@ -8,23 +8,25 @@ end a window; and the width of smoothing is in seconds, so that it means the sam
 from __future__ import annotations
 
 import math
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
 
 from dejacue.errors import InputError
 from dejacue.method import states
+from dejacue.method.coordinates import Coordinates
 from dejacue.method.filling import Filling
-from dejacue.method.kernel import Answers, EvidenceTables, Ragged
+from dejacue.method.kernel import Answers, Engine, EvidenceTables, Ragged
 from dejacue.method.known_frames import (
     HALF,
     KnownFrames,
-    is_noise,
+    Looks,
+    Smoothing,
     known_frames_of,
-    membership,
     membership_by_time,
 )
 from dejacue.method.readout import HistoryBatch, Readout, View
@@ -101,8 +103,13 @@ class StateReadout(Readout):
         """
 
     @abstractmethod
-    def find_known(self, view: View, known: Known) -> Answers:
-        """Return the windows of a history of which frames are known."""
+    def view(
+        self,
+        history: History,
+        vocabulary: Vocabulary,
+        coordinates: Coordinates,
+        engine: Engine,
+    ) -> StateView: ...
 
     def find(self, batch: HistoryBatch) -> Answers:
         if any(v.frame_examples or v.changes for v in batch.vocabularies):
@@ -110,66 +117,7 @@ class StateReadout(Readout):
         return self.compute(batch, self.tables(batch), None)
 
     def find_one(self, view: View) -> Answers:
-        known = self.known(view)
-        if known is None:
-            return self.seen(view)[0]
-        return view.once(("found", self), lambda: self.find_known(view, known))
-
-    def known(self, view: View) -> Known | None:
-        """Return what is known of the history, and f; None where nothing is."""
-        if not view.vocabulary.frame_examples and not view.vocabulary.changes:
-            return None
-        return view.once(("known", self), lambda: self._known(view))
-
-    def _known(self, view: View) -> Known:
-        smoothing = self.smoothing_of(view.history)
-        facts = known_frames_of(view.history, view.vocabulary, len(smoothing[1]) // 2)
-        evidence = None
-        if view.query_directions.queries.shape[1]:
-            evidence = self.words_seen(view).responses[0][: facts.states]
-        f = membership(view, facts, evidence, smoothing)
-        return Known(facts, f, evidence)
-
-    def fact_notes(self, view: View) -> tuple[Note, ...]:
-        """Say so where the windows are those that the named frames give by position alone."""
-        known = self.known(view)
-        if known is None or not len(known.facts.looked) or view.history.still:
-            return ()
-        by_time = membership_by_time(view.history, known.facts)
-        blind = self.find_known(view, Known(known.facts, by_time, None, blind=True))
-        seen = self.find_one(view)
-        same = all(
-            np.array_equal(getattr(blind, name), getattr(seen, name))
-            for name in ("state", "start", "end")
-        )
-        return (WITHOUT_PIXELS,) if same else ()
-
-    def hints(self, view: View, answers: Answers) -> tuple[Note, ...]:
-        """Say so where words, or examples from elsewhere, are asked about rows of noise."""
-        return (NOISE,) if not all(self.named_states(view)) and is_noise(view.history) else ()
-
-    def named_states(self, view: View) -> list[bool]:
-        """Return one flag per state: has a person named a frame of it?"""
-        known = self.known(view)
-        return [False] * len(view.vocabulary.states) if known is None else known.facts.named_states
-
-    def words_seen(self, view: View) -> EvidenceTables:
-        """Return the evidence of words; it is cached with the history, for the next example."""
-        key = (self, view.engine.name, view.query_directions.states.tobytes())
-        known = view.history.derived.get("words seen")
-        if known is None or known[0] != key:
-            known = view.history.derived["words seen"] = (key, self.seen(view)[1])
-        return known[1]
-
-    def seen(self, view: View) -> tuple[Answers, EvidenceTables]:
-        """Return windows and the evidence tables behind them, computed once."""
-
-        def compute() -> tuple[Answers, EvidenceTables]:
-            tables = self.tables(view)
-            evidence = EvidenceTables.of(tables)
-            return self.compute(view, tables, evidence), evidence
-
-        return view.once(("states", self), compute)
+        return view.answers
 
     def tables(self, batch: HistoryBatch) -> Ragged:
         """Lay out a row per state where descriptions share a window, else one per description."""
@@ -180,19 +128,13 @@ class StateReadout(Readout):
         return Ragged(batch.histories, queries, cuts, weights)
 
     def bounds(self, history: History) -> Ints:
-        return self.smoothing_of(history)[0]
+        return states.stretches(history, None if isinstance(self.bridge, str) else self.bridge)
 
-    def smoothing_of(self, history: History) -> tuple[Ints, Floats]:
-        """Return where stretches begin, and the weights of smoothing, cached with the history."""
-        key = (self.smoothing_s, self.width, self.bridge)
-        return history.once(key, lambda: self._settings_of(history))
-
-    def _settings_of(self, history: History) -> tuple[Ints, Floats]:
-        if len(history.run_offsets) == 2:  # a single run, as most are: nothing to bridge
-            return history.run_offsets, states.gaussian(self.deviation(history), len(history))
-        auto = isinstance(self.bridge, str)
-        limit = states.auto_bridge(history) if auto else int(self.bridge)
-        cuts = states.stretches(history.frames, limit)
+    def smoothing_of(self, history: History) -> Smoothing:
+        """Return where stretches begin, and the weights of smoothing."""
+        cuts = self.bounds(history)
+        if len(history.run_offsets) == 2:
+            return cuts, states.gaussian(self.deviation(history), len(history))
         spans = history.frames[cuts[1:] - 1] - history.frames[cuts[:-1]] + 1
         return cuts, states.gaussian(self.deviation(history), int(spans.max()))
 
@@ -202,48 +144,6 @@ class StateReadout(Readout):
             return float(self.width)
         interval = history.frame_interval_s
         return FRAMES_WITHOUT_TIMES if interval is None else self.smoothing_s / interval
-
-    def evidence(self, view: View) -> Evidence:
-        known = self.known(view)
-        if known is not None:
-            return self._evidence_of(view, known)
-        tables, rows = self.seen(view)[1], view.vocabulary.labels
-        if self.pooling != 1:
-            rows = np.arange(len(rows))
-        return Evidence(
-            tables.cosines[0][rows],
-            tables.centre[rows],
-            tables.scale[rows],
-            tables.responses[0][rows],
-            view.history.frames,
-            "mean",
-            self.labels(view),
-        )
-
-    def labels(self, view: View) -> Ints | None:
-        """Return (N,) the number of the state of each frame, −1 for none of them; None where the
-        readout gives windows alone."""
-        return None
-
-    def _evidence_of(self, view: View, known: Known) -> Evidence:
-        """Return what the readout sums beside known frames: above 0, a frame is in the state."""
-        rows, history = view.vocabulary.labels, view.history
-        cosines = np.zeros((len(rows), len(history)), np.float32)
-        if known.evidence is not None:
-            cosines = self.words_seen(view).cosines[0][rows]
-        return Evidence(
-            cosines,
-            np.full(len(rows), HALF),
-            np.ones(len(rows)),
-            self.rows_of_known(view, known)[rows],
-            history.frames,
-            "half",
-            self.labels(view),
-        )
-
-    def rows_of_known(self, view: View, known: Known) -> Floats:
-        """Return (S, N) f less one half."""
-        return known.f - HALF
 
     def notes(self, history: History) -> tuple[Note, ...]:
         in_seconds = self.width is None and self.smoothing_s != SMOOTHING_S
@@ -256,6 +156,115 @@ class StateReadout(Readout):
                 ),
             )
         return ()
+
+
+class StateView(View, ABC):
+    """One history as a state readout sees it, beside the frames that a person has named."""
+
+    readout: StateReadout
+
+    @abstractmethod
+    def find_known(self, known: Known) -> Answers:
+        """Return the windows beside known frames."""
+
+    @cached_property
+    def smoothing(self) -> Smoothing:
+        """Return where stretches begin, and the weights of smoothing."""
+        return self.readout.smoothing_of(self.history)
+
+    @cached_property
+    def seen(self) -> tuple[Answers, EvidenceTables]:
+        """Return the windows of words, and the evidence tables behind them."""
+        tables = self.readout.tables(self)
+        evidence = EvidenceTables.of(tables)
+        return self.readout.compute(self, tables, evidence), evidence
+
+    @cached_property
+    def facts(self) -> KnownFrames:
+        """Return the frames that a person has named; those of one moment are one look."""
+        return known_frames_of(self.history, self.vocabulary, len(self.smoothing[1]) // 2)
+
+    @cached_property
+    def looks(self) -> Looks:
+        return Looks(self.history, self.engine, self.smoothing, self.facts.looked)
+
+    @cached_property
+    def by_words(self) -> Floats | None:
+        """Return (S, N) the evidence of words; None without words."""
+        if not self.query_directions.queries.shape[1]:
+            return None
+        return self.seen[1].responses[0][: len(self.vocabulary.states)]
+
+    @cached_property
+    def membership(self) -> Floats:
+        """Return f, (S, N)."""
+        return self.looks.membership(self.facts, self.by_words)
+
+    @cached_property
+    def known(self) -> Known | None:
+        """Return what is known of the history; None where nothing is."""
+        if not self.vocabulary.frame_examples and not self.vocabulary.changes:
+            return None
+        return Known(self.facts, self.membership, self.by_words)
+
+    @cached_property
+    def answers(self) -> Answers:
+        return self.seen[0] if self.known is None else self.find_known(self.known)
+
+    def fact_notes(self) -> tuple[Note, ...]:
+        """Say so where the windows are those that the named frames give by position alone."""
+        if self.known is None or not len(self.facts.looked) or self.history.still:
+            return ()
+        by_time = membership_by_time(self.history, self.facts)
+        blind = self.find_known(Known(self.facts, by_time, None, blind=True))
+        same = all(
+            np.array_equal(getattr(blind, name), getattr(self.answers, name))
+            for name in ("state", "start", "end")
+        )
+        return (WITHOUT_PIXELS,) if same else ()
+
+    def hints(self) -> tuple[Note, ...]:
+        """Say so where words, or examples from elsewhere, are asked about rows of noise."""
+        return (NOISE,) if not all(self.facts.named_states) and self.looks.is_noise else ()
+
+    @property
+    def labels(self) -> Ints | None:
+        """Return (N,) the number of the state of each frame, −1 for none of them; None where the
+        readout gives windows alone."""
+        return None
+
+    def rows_of_known(self, known: Known) -> Floats:
+        """Return (S, N) what is summed beside known frames: above 0, a frame is in the state."""
+        return known.f - HALF
+
+    @cached_property
+    def evidence(self) -> Evidence:
+        rows, frames = self.vocabulary.labels, self.history.frames
+        if self.known is None:
+            tables = self.seen[1]
+            if self.readout.pooling != 1:
+                rows = np.arange(len(rows))
+            return Evidence(
+                tables.cosines[0][rows],
+                tables.centre[rows],
+                tables.scale[rows],
+                tables.responses[0][rows],
+                frames,
+                "mean",
+                self.labels,
+            )
+        cosines = np.zeros((len(rows), len(frames)), np.float32)
+        if self.by_words is not None:
+            cosines = self.seen[1].cosines[0][rows]
+        return Evidence(
+            cosines,
+            np.full(len(rows), HALF),
+            np.ones(len(rows)),
+            self.rows_of_known(self.known)[rows],
+            frames,
+            "half",
+            self.labels,
+        )
 
 
 Occurrence = tuple[int, int, int, float]  # number of the state, first and last position, score

@@ -31,10 +31,15 @@ STARTS_AT_A_TIME = 128
 MAX_REACH_FRAMES = 1 << 24  # frames that a smoothing may reach across
 
 
-def stretches(frames: Ints, limit: int) -> Ints:
-    """Return where stretches begin, and N: a gap of more than ``limit`` frames ends one."""
-    breaks = np.flatnonzero(np.diff(frames) > limit + 1) + 1
-    return np.concatenate(([0], breaks, [len(frames)])).astype(np.int64)
+def stretches(history: History, bridge: int | None) -> Ints:
+    """Return where stretches begin, and N: a gap of more frames than ``bridge`` ends one; None: of
+    more than ``auto_bridge`` says."""
+    offsets = history.run_offsets
+    if len(offsets) == 2:  # a single run, as most are: nothing to bridge
+        return offsets
+    cuts = np.ones(len(offsets), bool)
+    cuts[1:-1] = history.gaps > (auto_bridge(history) if bridge is None else bridge)
+    return offsets[cuts]
 
 
 def auto_bridge(history: History) -> int:
@@ -45,13 +50,12 @@ def auto_bridge(history: History) -> int:
     is below one. If it leaves most gaps unexplained, the object goes away rather than flickers,
     its state may change meanwhile, and nothing is bridged.
     """
-    begins = history.run_offsets[1:-1]
-    gaps = history.frames[begins] - history.frames[begins - 1] - 1
+    gaps = history.gaps
     if not len(gaps):
         return 0
-    root = np.sqrt(1 - 4 * min(len(gaps) / history.span, 0.25))
+    root = math.sqrt(1 - 4 * min(len(gaps) / history.span, 0.25))
     most = root < FREQUENT and 2 * len(history) < history.span  # more than half are lost
-    lost = float((1 + root) / 2 if most else (1 - root) / 2)
+    lost = (1 + root) / 2 if most else (1 - root) / 2
     lasting = history.span * (1 - lost)  # gaps of any length
     limit = 1
     if lasting * lost**2 >= 1:

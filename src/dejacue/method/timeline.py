@@ -35,6 +35,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise
 from typing import ClassVar, NamedTuple
 
@@ -45,15 +46,17 @@ from dejacue.method import _labelling as labelling
 from dejacue.method import constrained, trust
 from dejacue.method._labelling import Nodes, Order
 from dejacue.method._timelines import quoted
-from dejacue.method.filling import Filling, filling_of
+from dejacue.method.coordinates import Coordinates
+from dejacue.method.filling import Filling
 from dejacue.method.kernel import Answers, Engine, EvidenceTables, Labelling, Ragged
-from dejacue.method.known_frames import HALF, KnownFrames, appearance_weight, similarity
-from dejacue.method.readout import HistoryBatch, View
+from dejacue.method.known_frames import HALF, KnownFrames
+from dejacue.method.readout import HistoryBatch
 from dejacue.method.scan import ScoredWindow
 from dejacue.method.state_readout import (
     Known,
     Occurrence,
     StateReadout,
+    StateView,
     is_count,
     is_number,
     occurrences,
@@ -104,18 +107,20 @@ class Reading(StateReadout):
         parts = []
         for h, history in enumerate(batch.histories):
             vocabulary, rows, path = batch.vocabularies[h], evidence.responses[h], evidence.paths[h]
-            filling = filling_of(history)
+            filling = batch.fillings[h]
+            read = batch.engine, vocabulary, filling, tables.runs[h]
             if filling is not None:
-                path, evidence.levels[h] = self.path(batch.engine, history, vocabulary, rows)
+                path, evidence.levels[h] = self.path(*read, rows)
                 evidence.paths[h] = path[filling.observed]
-            parts.append(self.answers_of(batch.engine, history, vocabulary, rows, path))
+            parts.append(self.answers_of(history, *read, rows, path))
         return Answers.joined(parts)
 
     def path(
         self,
         engine: Engine,
-        history: History,
         vocabulary: Vocabulary,
+        filling: Filling | None,
+        cuts: Ints,
         gains: Floats,
         rounds: int = ROUNDS,
         elsewhere: int = 0,
@@ -126,7 +131,7 @@ class Reading(StateReadout):
         gains       (R, N) of the observed frames, from which levels are taken off
         elsewhere   how many more frames there are in which a switch might be
         """
-        cuts, filling, stay = self.bounds(history), filling_of(history), self.stay
+        stay = self.stay
         if filling is not None:
             gains, stay, cuts = filling.rows(gains), filling.stay(stay, cuts), filling.cuts(cuts)
         costs = np.array([self.cost(gains.shape[1] + elsewhere)])
@@ -136,214 +141,25 @@ class Reading(StateReadout):
         return path if filling is None else filling.visible(path, cuts), levels
 
     def answers_of(
-        self, engine: Engine, history: History, vocabulary: Vocabulary, rows: Floats, path: Ints
+        self,
+        history: History,
+        engine: Engine,
+        vocabulary: Vocabulary,
+        filling: Filling | None,
+        cuts: Ints,
+        rows: Floats,
+        path: Ints,
     ) -> Answers:
         """Return the occurrences that a path shows; rows: the evidence (R, N)."""
-        cuts, filling = self.bounds(history), filling_of(history)
         if filling is not None:
             rows, cuts = filling.rows(rows), filling.cuts(cuts)
-        parts = stretches(path, self._not_crossed(cuts))
+        parts = stretches(path, self.not_crossed(cuts))
         if len(vocabulary.states) == 1:
             parts = [part for part in parts if part[0] == 0]
         windows = inside_stretches(engine, rows, parts, vocabulary.exhaustive, filling)
         return occurrences(history, windows, None, filling)
 
-    def find_known(self, view: View, known: Known) -> Answers:
-        read, filling = self._read_known(view, known), filling_of(view.history)
-        return occurrences(view.history, read.windows, known.facts, filling)
-
-    def labels(self, view: View) -> Ints:
-        """Return (N,) the number of the state of each frame, −1 for none of them."""
-        known = self.known(view)
-        if known is None:
-            path = self.seen(view)[1].paths[0]
-            return np.where(path == len(view.vocabulary.states), -1, path)
-        path = self._read_known(view, known).path
-        return np.where(path == known.facts.states, -1, path)
-
-    def confidences(self, view: View, answers: Answers) -> Floats | None:
-        assert answers.state is not None
-        if not len(answers.start):
-            return np.empty(0)
-        known, apart = self.known(view), self.separations(view, answers)
-        if known is not None and len(known.facts.looked):
-            return apart
-        cuts = self._not_crossed(self.bounds(view.history))
-        cuts = cuts if known is None else cuts_beside(known.facts, cuts)
-        parts = [part for part in stretches(self.labels(view), cuts) if part[0] >= 0]
-        return (apart + trust.second_opinion(view, parts, answers.start, answers.end)) / 2
-
-    def separations(self, view: View, answers: Answers) -> Floats:
-        """Return how far the looks of each occurrence lie from those of the other states."""
-
-        def compute() -> Floats:
-            assert answers.state is not None
-            windows = answers.state, answers.start, answers.end
-            smoothing = self.smoothing_of(view.history)
-            return trust.separation(view, self.labels(view), *windows, smoothing)
-
-        return view.once(("separations", self), compute)
-
-    def rows_of_known(self, view: View, known: Known) -> Floats:
-        return self._read_known(view, known).rows
-
-    def hints(self, view: View, answers: Answers) -> tuple[Note, ...]:
-        """Name the states that are not found, and those that look like the others; say that words
-        give every frame to a state."""
-        assert answers.state is not None
-        names, notes = list(view.vocabulary.states), list(super().hints(view, answers))
-        if doubtful := self._doubtful_states(view, answers):
-            alike = quoted(names[state] for state in doubtful)
-            notes.append(
-                Note(
-                    f"what is found for {alike} looks much like the other states; such answers are "
-                    "seldom right",
-                    "doubtful",
-                )
-            )
-        if left_out := [name for k, name in enumerate(names) if k not in answers.state]:
-            notes.append(Note(f"not found: {quoted(left_out)} (no frame is in it)", "information"))
-        if len(names) > 1 and self.known(view) is None and not view.vocabulary.exhaustive:
-            givers = "the examples" if view.vocabulary.examples_only else "words"
-            notes.append(
-                Note(
-                    f'{givers} give every frame to a state; show an example of "none" to allow it',
-                    "information",
-                )
-            )
-        return tuple(notes)
-
-    def _doubtful_states(self, view: View, answers: Answers) -> list[int]:
-        """Return the states without a named frame of which every occurrence looks like the others,
-        as far as trust was measured: with two states or more."""
-        assert answers.state is not None
-        named = self.named_states(view)
-        if len(named) == 1 or all(named) or not len(answers.start):
-            return []
-        apart = self.separations(view, answers)
-        best = np.full(len(named), -np.inf)
-        np.maximum.at(best, answers.state, apart)
-        is_found = np.isfinite(best) & ~np.array(named)
-        return np.flatnonzero(is_found & (best <= trust.ALIKE)).tolist()
-
-    def _read_known(self, view: View, known: Known) -> Read:
-        """Return what is found beside known frames."""
-
-        def compute() -> Read:
-            by_looks = bool(len(known.facts.looked)) or known.evidence is None
-            alike = self._similarity(view, known) if by_looks else []
-            ground = self._ground(view.history, known, alike)
-            read = (self._of_examples if by_looks else self._of_changes)(view, ground)
-            if ground.filling is None:
-                return read
-            observed = ground.filling.observed
-            return Read(read.path[observed], read.windows, read.rows[:, observed])
-
-        return view.once(("read", self, known), compute)
-
-    def _of_changes(self, view: View, ground: Ground) -> Read:
-        facts, evidence = ground.known.facts, ground.known.evidence
-        assert evidence is not None
-        levels, exhaustive = self.words_seen(view).levels[0], view.vocabulary.exhaustive
-        rows = evidence if len(evidence) == len(levels) else np.concatenate([evidence, -evidence])
-        nodes = self.nodes(view.vocabulary)
-        path = self._path(view.engine, ground, facts, rows - levels[:, None], nodes, 1.0)
-        parts = [part for part in stretches(path, ground.cuts) if part[0] < facts.states]
-        windows = inside_stretches(view.engine, evidence, parts, exhaustive, ground.filling)
-        return Read(path, windows, evidence)
-
-    def _ground(self, history: History, known: Known, alike: list[Floats | None]) -> Ground:
-        """Return what a history is read by; its filling, where frames were left out."""
-        filling, bounds = filling_of(history), self.bounds(history)
-        self._check_stay(history, bounds)
-        cuts = cuts_beside(known.facts, self._not_crossed(bounds))
-        if filling is None:
-            return Ground(known, alike, bounds, cuts, self.stay, None)
-        words = None if known.evidence is None else filling.rows(known.evidence)
-        filled = Known(filling.facts(known.facts), filling.rows(known.f), words, known.blind)
-        similarities = [None if row is None else filling.rows(row[None])[0] for row in alike]
-        stay = filling.stay(self.stay, bounds)
-        return Ground(filled, similarities, filling.cuts(bounds), filling.cuts(cuts), stay, filling)
-
-    def _of_examples(self, view: View, ground: Ground) -> Read:
-        known, alike, cuts = ground.known, ground.alike, ground.cuts
-        around = windows_around(known.f, known.facts, ground.bounds)
-        facts = with_windows(known.facts, around)
-        none, nodes = facts.states, self._nodes_with_none(view.vocabulary, facts)
-        inside = [facts.labels == label for label in range(none + 1)]
-        if none == 1 and alike[0] is not None and not inside[1].any():
-            inside[0] = alike[0] > (alike[0][inside[0]].mean() + alike[0].mean()) / 2
-        for _ in range(ROUNDS):
-            gains = gains_of(alike, known.f - HALF, inside, facts.exhaustive)
-            rows = gains if facts.exhaustive else with_none(gains)
-            path = self._path(view.engine, ground, facts, rows, nodes, OF_EXAMPLES)
-            for state in range(none):
-                now = path == state
-                inside[state] = now if now.any() else inside[state]
-        windows = list[Occurrence]()
-        for state, first, end in stretches(path, cuts):
-            if state == none:
-                continue
-            score = float(rows[state, first:end].sum())
-            inner = [w for w in around[state] if first <= w[0] and w[1] < end]
-            start, last = (inner[0][0], inner[-1][1]) if inner else (first, end - 1)
-            windows.append((state, start, last, score))
-        windows += self._by_words(view.engine, ground, path)
-        return Read(path, sorted(windows, key=lambda row: row[1]), gains)
-
-    def _by_words(self, engine: Engine, ground: Ground, path: Ints) -> list[Occurrence]:
-        """Return, of each state that is described but not shown, and that the path leaves out, the
-        best window of its words where the path has none of the states; the path then has it. Where
-        it is known what follows what, the path has settled that already."""
-        windows: list[Occurrence] = []
-        facts, evidence, filling = ground.known.facts, ground.known.evidence, ground.filling
-        if self.order is not None or self.irreversible:
-            return windows
-        if evidence is not None and filling is not None:
-            evidence = evidence - evidence.mean(axis=1, keepdims=True)
-        for state, named in enumerate(facts.named_states):
-            if named or evidence is None or (path == state).any():
-                continue
-            free = (path == facts.states) & (facts.labels < 0)
-            parts = [
-                (a, b) for label, a, b in stretches(free.astype(np.int64), ground.cuts) if label
-            ]
-            if filling is not None:
-                parts = [part for part in parts if filling.holds_observed(*part)]
-            window = constrained.window_of_words(engine, evidence[state], parts)
-            if window is not None and window[2] > 0 and window[1] - window[0] + 1 >= ground.stay:
-                start, end, score = window
-                if filling is not None:
-                    around = next((a, b) for a, b in parts if a <= start < b)
-                    start, end = filling.widened((start, end), *around)
-                windows.append((state, start, end, score))
-                path[start : end + 1] = state
-        return windows
-
-    def _similarity(self, view: View, known: Known) -> list[Floats | None]:
-        """Return how much each frame looks like the named frames of a state and, last, of none,
-        (N,) each; None where none is named, or where looks say nothing."""
-        facts = known.facts
-        if known.blind or not appearance_weight(view.history):
-            return [None] * (facts.states + 1)
-        table = similarity(view, facts.looked, self.smoothing_of(view.history))
-        of_label = [facts.labels[facts.looked] == label for label in range(facts.states + 1)]
-        return [table[at].mean(axis=0) if at.any() else None for at in of_label]
-
-    def _path(
-        self,
-        engine: Engine,
-        ground: Ground,
-        facts: KnownFrames,
-        rows: Floats,
-        nodes: Nodes,
-        share: float,
-    ) -> Ints:
-        cost = share * self.cost(rows.shape[1])
-        path = constrained.path(engine, rows, facts, ground.bounds, nodes, cost, ground.stay)
-        return path if ground.filling is None else ground.filling.visible(path, ground.cuts)
-
-    def _not_crossed(self, cuts: Ints) -> Ints:
+    def not_crossed(self, cuts: Ints) -> Ints:
         """Return the cuts that end an occurrence: all but where a state holds once."""
         return cuts[[0, -1]] if self.irreversible else cuts
 
@@ -358,12 +174,12 @@ class Reading(StateReadout):
     def rules(self, batch: HistoryBatch, tables: Ragged) -> Labelling:
         """Return how paths may go, for the engine."""
         for history, cuts in zip(batch.histories, tables.runs, strict=True):
-            self._check_stay(history, cuts)
+            self.check_stay(history, cuts)
         nodes = [self.nodes(vocabulary) for vocabulary in batch.vocabularies]
         costs = np.array([self.cost(len(history)) for history in batch.histories])
         return Labelling(nodes, costs, self.stay, ROUNDS)
 
-    def _check_stay(self, history: History, cuts: Ints) -> None:
+    def check_stay(self, history: History, cuts: Ints) -> None:
         """Refuse a stay that fits into no stretch."""
         if self.stay > 1 and self.stay > (longest := int(np.diff(cuts).max())):
             raise InputError(
@@ -389,13 +205,213 @@ class Reading(StateReadout):
         order = None if self.order is None else labelling.numbers_of(self.order, names)
         return labelling.nodes_for(len(names), order, self.irreversible)
 
-    def _nodes_with_none(self, vocabulary: Vocabulary, facts: KnownFrames) -> Nodes:
+    def nodes_with_none(self, vocabulary: Vocabulary, facts: KnownFrames) -> Nodes:
         """Return the nodes where the last row of gains is none of the states."""
         if facts.exhaustive:
             return self._graph(vocabulary)
         if self.order is None and not self.irreversible:
             return labelling.nodes_for(facts.states + 1, None, False)
         return labelling.with_none(self._graph(vocabulary), facts.states, not self.irreversible)
+
+    def view(
+        self,
+        history: History,
+        vocabulary: Vocabulary,
+        coordinates: Coordinates,
+        engine: Engine,
+    ) -> ReadingView:
+        return ReadingView(self, history, vocabulary, coordinates, engine)
+
+
+class ReadingView(StateView):
+    """One history as a reading sees it."""
+
+    readout: Reading
+
+    @cached_property
+    def read(self) -> Read:
+        """Return what is found beside known frames."""
+        assert self.known is not None
+        return self._read_known(self.known)
+
+    def find_known(self, known: Known) -> Answers:
+        read = self.read if known is self.known else self._read_known(known)
+        return occurrences(self.history, read.windows, known.facts, self.fillings[0])
+
+    @cached_property
+    def labels(self) -> Ints:
+        path = self.seen[1].paths[0] if self.known is None else self.read.path
+        return np.where(path == len(self.vocabulary.states), -1, path)
+
+    def confidences(self) -> Floats:
+        answers, facts = self.answers, self.facts
+        if not len(answers.start):
+            return np.empty(0)
+        if len(facts.looked):
+            return self.separations
+        cuts = self.readout.not_crossed(self.smoothing[0])
+        cuts = cuts if self.known is None else cuts_beside(facts, cuts)
+        parts = [part for part in stretches(self.labels, cuts) if part[0] >= 0]
+        agreement = trust.second_opinion(self, parts, answers.start, answers.end)
+        return (self.separations + agreement) / 2
+
+    @cached_property
+    def separations(self) -> Floats:
+        """Return how far the looks of each occurrence lie from those of the other states."""
+        state, start, end = self.answers.state, self.answers.start, self.answers.end
+        assert state is not None
+        return trust.separation(self, self.labels, state, start, end, self.smoothing)
+
+    def rows_of_known(self, known: Known) -> Floats:
+        return self.read.rows
+
+    def hints(self) -> tuple[Note, ...]:
+        """Name the states that are not found, and those that look like the others; say that words
+        give every frame to a state."""
+        state = self.answers.state
+        assert state is not None
+        names, notes = list(self.vocabulary.states), list(super().hints())
+        if doubtful := self._doubtful_states(state):
+            alike = quoted(names[state] for state in doubtful)
+            notes.append(
+                Note(
+                    f"what is found for {alike} looks much like the other states; such answers are "
+                    "seldom right",
+                    "doubtful",
+                )
+            )
+        if left_out := [name for k, name in enumerate(names) if k not in state]:
+            notes.append(Note(f"not found: {quoted(left_out)} (no frame is in it)", "information"))
+        if len(names) > 1 and self.known is None and not self.vocabulary.exhaustive:
+            givers = "the examples" if self.vocabulary.examples_only else "words"
+            notes.append(
+                Note(
+                    f'{givers} give every frame to a state; show an example of "none" to allow it',
+                    "information",
+                )
+            )
+        return tuple(notes)
+
+    def _doubtful_states(self, found: Ints) -> list[int]:
+        """Return the states without a named frame of which every occurrence looks like the others,
+        as far as trust was measured: with two states or more."""
+        named = self.facts.named_states
+        if len(named) == 1 or all(named) or not len(found):
+            return []
+        best = np.full(len(named), -np.inf)
+        np.maximum.at(best, found, self.separations)
+        is_found = np.isfinite(best) & ~np.array(named)
+        return np.flatnonzero(is_found & (best <= trust.ALIKE)).tolist()
+
+    def _read_known(self, known: Known) -> Read:
+        by_looks = bool(len(known.facts.looked)) or known.evidence is None
+        ground = self._ground(known, self._similarity(known) if by_looks else [])
+        read = (self._of_examples if by_looks else self._of_changes)(ground)
+        if ground.filling is None:
+            return read
+        observed = ground.filling.observed
+        return Read(read.path[observed], read.windows, read.rows[:, observed])
+
+    def _of_changes(self, ground: Ground) -> Read:
+        facts, evidence = ground.known.facts, ground.known.evidence
+        assert evidence is not None
+        levels, exhaustive = self.seen[1].levels[0], self.vocabulary.exhaustive
+        rows = evidence if len(evidence) == len(levels) else np.concatenate([evidence, -evidence])
+        nodes = self.readout.nodes(self.vocabulary)
+        path = self._path(ground, facts, rows - levels[:, None], nodes, 1.0)
+        parts = [part for part in stretches(path, ground.cuts) if part[0] < facts.states]
+        windows = inside_stretches(self.engine, evidence, parts, exhaustive, ground.filling)
+        return Read(path, windows, evidence)
+
+    def _ground(self, known: Known, alike: list[Floats | None]) -> Ground:
+        """Return what a history is read by; its filling, where frames were left out."""
+        filling, bounds, stay = self.fillings[0], self.smoothing[0], self.readout.stay
+        self.readout.check_stay(self.history, bounds)
+        cuts = cuts_beside(known.facts, self.readout.not_crossed(bounds))
+        if filling is None:
+            return Ground(known, alike, bounds, cuts, stay, None)
+        words = None if known.evidence is None else filling.rows(known.evidence)
+        filled = Known(filling.facts(known.facts), filling.rows(known.f), words, known.blind)
+        similarities = [None if row is None else filling.rows(row[None])[0] for row in alike]
+        stay = filling.stay(stay, bounds)
+        return Ground(filled, similarities, filling.cuts(bounds), filling.cuts(cuts), stay, filling)
+
+    def _of_examples(self, ground: Ground) -> Read:
+        known, alike, cuts = ground.known, ground.alike, ground.cuts
+        around = windows_around(known.f, known.facts, ground.bounds)
+        facts = with_windows(known.facts, around)
+        none, nodes = facts.states, self.readout.nodes_with_none(self.vocabulary, facts)
+        inside = [facts.labels == label for label in range(none + 1)]
+        if none == 1 and alike[0] is not None and not inside[1].any():
+            inside[0] = alike[0] > (alike[0][inside[0]].mean() + alike[0].mean()) / 2
+        for _ in range(ROUNDS):
+            gains = gains_of(alike, known.f - HALF, inside, facts.exhaustive)
+            rows = gains if facts.exhaustive else with_none(gains)
+            path = self._path(ground, facts, rows, nodes, OF_EXAMPLES)
+            for state in range(none):
+                now = path == state
+                inside[state] = now if now.any() else inside[state]
+        windows = list[Occurrence]()
+        for state, first, end in stretches(path, cuts):
+            if state == none:
+                continue
+            score = float(rows[state, first:end].sum())
+            inner = [w for w in around[state] if first <= w[0] and w[1] < end]
+            start, last = (inner[0][0], inner[-1][1]) if inner else (first, end - 1)
+            windows.append((state, start, last, score))
+        windows += self._by_words(ground, path)
+        return Read(path, sorted(windows, key=lambda row: row[1]), gains)
+
+    def _by_words(self, ground: Ground, path: Ints) -> list[Occurrence]:
+        """Return, of each state that is described but not shown, and that the path leaves out, the
+        best window of its words where the path has none of the states; the path then has it. Where
+        it is known what follows what, the path has settled that already."""
+        windows: list[Occurrence] = []
+        facts, evidence, filling = ground.known.facts, ground.known.evidence, ground.filling
+        if self.readout.order is not None or self.readout.irreversible:
+            return windows
+        if evidence is not None and filling is not None:
+            evidence = evidence - evidence.mean(axis=1, keepdims=True)
+        for state, named in enumerate(facts.named_states):
+            if named or evidence is None or (path == state).any():
+                continue
+            free = (path == facts.states) & (facts.labels < 0)
+            parts = [
+                (a, b) for label, a, b in stretches(free.astype(np.int64), ground.cuts) if label
+            ]
+            if filling is not None:
+                parts = [part for part in parts if filling.holds_observed(*part)]
+            window = constrained.window_of_words(self.engine, evidence[state], parts)
+            if window is not None and window[2] > 0 and window[1] - window[0] + 1 >= ground.stay:
+                start, end, score = window
+                if filling is not None:
+                    around = next((a, b) for a, b in parts if a <= start < b)
+                    start, end = filling.widened((start, end), *around)
+                windows.append((state, start, end, score))
+                path[start : end + 1] = state
+        return windows
+
+    def _similarity(self, known: Known) -> list[Floats | None]:
+        """Return how much each frame looks like the named frames of a state and, last, of none,
+        (N,) each; None where none is named, or where looks say nothing."""
+        facts = known.facts
+        if known.blind or not self.looks.weight:
+            return [None] * (facts.states + 1)
+        of_label = [facts.labels[facts.looked] == label for label in range(facts.states + 1)]
+        table = self.looks.similarity
+        return [table[at].mean(axis=0) if at.any() else None for at in of_label]
+
+    def _path(
+        self,
+        ground: Ground,
+        facts: KnownFrames,
+        rows: Floats,
+        nodes: Nodes,
+        share: float,
+    ) -> Ints:
+        cost = share * self.readout.cost(rows.shape[1])
+        path = constrained.path(self.engine, rows, facts, ground.bounds, nodes, cost, ground.stay)
+        return path if ground.filling is None else ground.filling.visible(path, ground.cuts)
 
 
 class Ground(NamedTuple):

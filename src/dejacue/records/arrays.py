@@ -1,39 +1,20 @@
-"""The arrays of records: checked, contiguous, finite, of one type, read-only; and what is computed
-from them."""
+"""The arrays of records: checked, contiguous, finite, of one type, read-only."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
-from functools import cached_property
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dejacue.errors import InputError
 
-T = TypeVar("T")
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Flags = NDArray[np.bool_]
 Pixels = NDArray[np.uint8]
 NORM_RANGE = (1e-15, 1e15)  # outside it a squared length leaves float32
 ROWS_PER_CHECK = 4096
-
-
-class Derived:
-    """A base that caches what is computed from a record, which never changes."""
-
-    @cached_property
-    def derived(self) -> dict[Any, Any]:
-        return {}
-
-    def once(self, key: Hashable, compute: Callable[[], T]) -> T:
-        """Return what ``compute`` gives, cached under the key."""
-        value: T | None = self.derived.get(key)
-        if value is None:
-            value = self.derived[key] = compute()
-        return value
 
 
 def frozen(array: NDArray[Any]) -> NDArray[Any]:

@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 from dejacue.errors import InputError, counted
 from dejacue.records._html import history_html
 from dejacue.records.arrays import (
-    Derived,
     as_array,
     check_names,
     feature_rows,
@@ -41,7 +40,7 @@ def without_noise(seconds: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class History(Derived):
+class History:
     """One object seen over time: one embedding per *observed* frame.
 
     features       (N, d) float32 or float16; only the direction of a row matters
@@ -140,6 +139,12 @@ class History(Derived):
     def longest_run(self) -> int:
         """Return the number of frames in the longest observed run."""
         return int((self.run_offsets[1:] - self.run_offsets[:-1]).max())
+
+    @cached_property
+    def gaps(self) -> NDArray[np.int64]:
+        """Return the number of frames that are missing between each observed run and the next."""
+        begins = self.run_offsets[1:-1]
+        return frozen(self.frames[begins] - self.frames[begins - 1] - 1)
 
     @cached_property
     def frame_interval_s(self) -> float | None:

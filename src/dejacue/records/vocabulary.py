@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from dejacue.errors import InputError, counted, unknown
 from dejacue.records._html import escaped, table_html
-from dejacue.records.arrays import Derived, check_names, feature_rows, frozen
+from dejacue.records.arrays import check_names, feature_rows, frozen
 from dejacue.records.example import Example, examples_of
 
 
@@ -70,7 +70,7 @@ def _distinct(examples: Iterable[Example]) -> tuple[Example, ...]:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Vocabulary(Derived):
+class Vocabulary:
     """The closed list of states that exclude each other, each with one or more descriptions.
 
     features holds one row per description, state after state in the order of ``states``;
@@ -246,6 +246,11 @@ class Vocabulary(Derived):
     def state_names(self) -> tuple[str, ...]:
         """Return the state of each description, in the order of the feature rows."""
         return tuple(state for state, texts in self.states.items() for _ in texts or (state,))
+
+    @cached_property
+    def numbers_in_state(self) -> NDArray[np.int64]:
+        """Return the number of each description in its state, from 0."""
+        return frozen(np.arange(len(self.labels)) - np.searchsorted(self.labels, self.labels))
 
     @cached_property
     def weights(self) -> NDArray[np.float64]:

@@ -18,7 +18,7 @@ import numpy as np
 from dejacue.evaluation import METRICS, compare
 from dejacue.method.coordinates import COORDINATES, query_directions
 from dejacue.method.plan import DEFAULT_READOUT
-from dejacue.method.readout import Readout, View
+from dejacue.method.readout import Readout
 from dejacue.method.strips import Strip, marked
 from dejacue.method.teaching import Lesson, Teacher, taught
 from dejacue.method.timeline import Reading
@@ -36,7 +36,7 @@ from dejacue_paper.experiments.table import (
     paired_values,
     with_intervals,
 )
-from dejacue_paper.method.ordered import EqualParts, Ordered
+from dejacue_paper.method.ordered import EqualParts, Ordered, OrderedView
 
 FIRST_SCENE, SCENES_PER_FAMILY = 40_000, 5
 TEACHERS, PICTURES = 3, 8
@@ -66,8 +66,8 @@ class WithoutEvidence(Ordered):
 
     name: ClassVar[str] = "ordered without evidence"
 
-    def _rows(self, view: View) -> Floats:
-        return np.zeros_like(super()._rows(view))
+    def rows(self, view: OrderedView) -> Floats:
+        return np.zeros_like(super().rows(view))
 
 
 def teacher(entry: ReleaseEntry) -> Teacher:

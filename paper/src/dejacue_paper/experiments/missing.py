@@ -87,7 +87,7 @@ def _read(
     view = plan.view(history, entry.vocabulary)
     offsets, references = history.run_offsets, corpus.references[corpus.rows[entry.id]]
     schedule = schedule_of([SCAN.lengths(history)], "sqrt")
-    start, end, _ = view.engine.scan(view.respond(3)[0], offsets, schedule)
+    start, end, _ = view.engine.scan(view.evidence.responses, offsets, schedule)
     starts, ends, scores = Scan(runs="bridged").candidates(view)
     best = select(starts, ends, scores)
     readings = {}

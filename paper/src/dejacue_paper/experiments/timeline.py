@@ -277,12 +277,11 @@ def _highest(entry: ReleaseEntry) -> list[tuple[float, bool]]:
 
 def _apart(history: History, vocabulary: Vocabulary) -> list[tuple[str, float, Interval]]:
     """Return each state that is found, its highest L and its best occurrence."""
-    reading, view = Reading(), Plan.of().view(history, vocabulary)
-    answers = reading.find_one(view)
-    assert answers.state is not None
-    apart, timeline = reading.separations(view, answers), reading.timeline(view)
+    plan = Plan.of()
+    view = Reading().view(history, vocabulary, plan.coordinates, plan.engine)
+    timeline, found = view.timeline(), view.answers.state
     return [
-        (name, float(apart[answers.state == state].max()), best)
+        (name, float(view.separations[found == state].max()), best)
         for state, name in enumerate(vocabulary.states)
         if (best := timeline.best(name)) is not None
     ]

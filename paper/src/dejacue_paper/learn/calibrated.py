@@ -15,9 +15,9 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
-from functools import partial
+from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, ClassVar, get_type_hints
@@ -30,10 +30,11 @@ from dejacue.errors import InputError, brief, counted, in_file, unknown
 from dejacue.evaluation import METRICS, best_tiou, compare, group_means, metrics
 from dejacue.method import scan as s
 from dejacue.method.contrast import Contrast
-from dejacue.method.coordinates import as_coordinates, check_pair
-from dejacue.method.kernel import Answers
+from dejacue.method.coordinates import Coordinates, as_coordinates, check_pair
+from dejacue.method.kernel import Answers, Engine
 from dejacue.method.plan import DEFAULT_COORDINATES, Plan
-from dejacue.method.readout import PUBLISHED_WIDTH, Readout, View
+from dejacue.method.readout import Readout, View
+from dejacue.method.scan_readout import Scan
 from dejacue.method.state_readout import of_states
 from dejacue.records import Evidence, History, Note, Reference, Vocabulary, Window
 from dejacue.sources.atomic import write_text
@@ -53,70 +54,80 @@ def _is_usable(number: float) -> bool:
     return -MAX_NUMBER <= number <= MAX_NUMBER  # nor is NaN
 
 
-def in_coordinates(view: View, coordinates: str, pooling: float = 0.0) -> View:
-    """Return the same history in other coordinates; it is created once for each view."""
-    return view.once(
-        ("in coordinates", coordinates, pooling),
-        lambda: View(
-            view.history, view.vocabulary, as_coordinates(coordinates), pooling, view.engine
-        ),
-    )
+FEATURES = ("vocabulary", "absolute", "dual", "sibling", "share", "margin", "contrast")
 
 
-def _responses(coordinates: str) -> Callable[[View], Table]:
-    return lambda view: in_coordinates(view, coordinates).respond(PUBLISHED_WIDTH)[0]
+class FeatureTables:
+    """Kinds of evidence of one history, (Q, N) each, by the names in FEATURES."""
 
+    def __init__(self, view: View) -> None:
+        self.view, self.labels = view, view.vocabulary.labels
 
-def _contrast(view: View) -> Table:
-    """Return the evidence of contrast: for each description, that of its state."""
-    pooled = in_coordinates(view, "vocabulary", 1.0)
-    return CONTRAST.seen(pooled)[1].responses[0][view.vocabulary.labels]
+    def of(self, names: Sequence[str]) -> NDArray[np.float64]:
+        """Return (Q, N, F) values, clipped."""
+        tables: list[Table] = [getattr(self, name) for name in names]
+        return np.clip(np.stack(tables, axis=2), -MAX_EVIDENCE, MAX_EVIDENCE)
 
+    @cached_property
+    def vocabulary(self) -> Table:
+        return self._scanned("vocabulary").evidence.responses
 
-def _siblings(view: View, rows: Table) -> list[Table]:
-    """Return for each description the means of the other states, (S − 1, N)."""
-    labels = view.vocabulary.labels
-    states = np.stack([rows[labels == state].mean(axis=0) for state in range(labels.max() + 1)])
-    if len(states) < 2:
-        raise InputError(
-            f"history {view.history.id}: its vocabulary has only one state, but sibling evidence "
-            "needs two; add a state, or fit with the features vocabulary, absolute, dual"
-        )
-    return [np.delete(states, label, axis=0) for label in labels]
+    @cached_property
+    def absolute(self) -> Table:
+        return self._absolute.evidence.responses
 
+    @cached_property
+    def dual(self) -> Table:
+        return self._scanned("dual").evidence.responses
 
-def _sibling(view: View) -> Table:
-    rows = _responses("vocabulary")(view)
-    return np.stack([others.max(axis=0) for others in _siblings(view, rows)])
+    @cached_property
+    def sibling(self) -> Table:
+        return np.stack([others.max(axis=0) for others in self._siblings(self.vocabulary)])
 
+    @cached_property
+    def share(self) -> Table:
+        """Return the softmax of a description's response among itself and its siblings."""
+        shares = []
+        for row, others in zip(self.vocabulary, self._siblings(self.vocabulary), strict=True):
+            highest = np.maximum(row, others.max(axis=0))
+            exponential = np.exp(row - highest)
+            shares.append(exponential / (exponential + np.exp(others - highest).sum(axis=0)))
+        return np.stack(shares)
 
-def _share(view: View) -> Table:
-    """Return the softmax of a description's response among itself and its siblings."""
-    rows = _responses("vocabulary")(view)
-    shares = []
-    for row, others in zip(rows, _siblings(view, rows), strict=True):
-        highest = np.maximum(row, others.max(axis=0))
-        exponential = np.exp(row - highest)
-        shares.append(exponential / (exponential + np.exp(others - highest).sum(axis=0)))
-    return np.stack(shares)
+    @cached_property
+    def margin(self) -> Table:
+        """Return the plain cosine less that of the best sibling."""
+        rows = self._absolute.cosines.astype(np.float64)
+        best = np.stack([others.max(axis=0) for others in self._siblings(rows)])
+        return np.asarray(rows - best)
 
+    @cached_property
+    def contrast(self) -> Table:
+        """Return the evidence of contrast: for each description, that of its state."""
+        view, coordinates = self.view, as_coordinates("vocabulary")
+        pooled = CONTRAST.view(view.history, view.vocabulary, coordinates, view.engine)
+        return pooled.seen[1].responses[0][self.labels]
 
-def _margin(view: View) -> Table:
-    """Return the plain cosine less that of the best sibling."""
-    rows = in_coordinates(view, "absolute").cosines.astype(np.float64)
-    best = np.stack([others.max(axis=0) for others in _siblings(view, rows)])
-    return np.asarray(rows - best)
+    @cached_property
+    def _absolute(self) -> View:
+        return self._scanned("absolute")
 
+    def _scanned(self, coordinates: str) -> View:
+        """Return the history as the published scan sees it, in these coordinates."""
+        view = self.view
+        return Scan().view(view.history, view.vocabulary, as_coordinates(coordinates), view.engine)
 
-FEATURES: dict[str, Callable[[View], Table]] = {
-    "vocabulary": _responses("vocabulary"),
-    "absolute": _responses("absolute"),
-    "dual": _responses("dual"),
-    "sibling": _sibling,
-    "share": _share,
-    "margin": _margin,
-    "contrast": _contrast,
-}
+    def _siblings(self, rows: Table) -> list[Table]:
+        """Return for each description the means of the other states, (S − 1, N)."""
+        labels = self.labels
+        states = np.stack([rows[labels == state].mean(axis=0) for state in range(labels.max() + 1)])
+        if len(states) < 2:
+            raise InputError(
+                f"history {self.view.history.id}: its vocabulary has only one state, but sibling "
+                "evidence needs two; add a state, or fit with the features vocabulary, absolute, "
+                "dual"
+            )
+        return [np.delete(states, label, axis=0) for label in labels]
 
 
 def check_features(names: Sequence[str]) -> tuple[str, ...]:
@@ -127,12 +138,6 @@ def check_features(names: Sequence[str]) -> tuple[str, ...]:
     if not names or len(set(names)) < len(names):
         raise InputError("features: name one or more, each of them once")
     return tuple(names)
-
-
-def features_of(view: View, names: Sequence[str]) -> NDArray[np.float64]:
-    """Return (Q, N, F) values, clipped; each is computed once for a view."""
-    tables = [view.once(("feature", name), partial(FEATURES[name], view)) for name in names]
-    return np.clip(np.stack(tables, axis=2), -MAX_EVIDENCE, MAX_EVIDENCE)
 
 
 def largest_sum(responses: NDArray[np.float64], run_offsets: NDArray[np.int64]) -> Positions:
@@ -220,15 +225,6 @@ class Calibrated(Readout):
         """Return the settings that decide; how it was fitted stays in its file."""
         return {name: value for name, value in asdict(self).items() if name != "fitted"}
 
-    def log_odds(self, view: View) -> NDArray[np.float64]:
-        """Return (Q, N); with the rule "contrast" less their mean, so that 0 is the mean frame."""
-
-        def compute() -> NDArray[np.float64]:
-            self._check(view)
-            return self.combined(features_of(view, self.features))
-
-        return view.once(("log-odds", self), compute)
-
     def combined(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return features (…, N, F) as log-odds (…, N)."""
         odds = np.full(values.shape[:-1], float(self.bias))
@@ -237,28 +233,6 @@ class Calibrated(Readout):
         if self.rule == "contrast":
             odds -= odds.mean(axis=-1, keepdims=True)
         return odds
-
-    def _check(self, view: View) -> None:
-        history = view.history
-        if None not in (history.encoder, self.encoder) and history.encoder != self.encoder:
-            raise InputError(
-                f'the model was fitted to features of "{self.encoder}", but history {history.id} '
-                f'has features of "{history.encoder}"; encode with the same encoder, or fit again'
-            )
-        name = view.coordinates.name
-        if name != DEFAULT_COORDINATES:
-            problem = f"a calibrated readout has its own coordinates; leave out {name} coordinates"
-            raise InputError(problem)
-
-    def find_one(self, view: View) -> Answers:
-        def compute() -> Answers:
-            start, end, score = self.windows(view, self.log_odds(view))
-            answers = Answers.at(view.history.frames, start, end, score)
-            if self.features != ("contrast",):
-                return answers
-            return of_states(answers.rows(view.query_directions.firsts), [view.vocabulary])
-
-        return view.once(("found", self), compute)
 
     def windows(self, view: View, odds: NDArray[np.float64]) -> Positions:
         """Return the positions of the best window of each row, and its score."""
@@ -270,12 +244,17 @@ class Calibrated(Readout):
     def bounds(self, history: History) -> NDArray[np.int64]:
         return history.run_offsets if self.rule == "sum" else CONTRAST.bounds(history)
 
-    def evidence(self, view: View) -> Evidence:
-        """Return the log-odds, with the cosines of the published evidence."""
-        odds = self.log_odds(view)
-        centre, scale = np.zeros(len(odds)), np.ones(len(odds))
-        zero = "odds" if self.rule == "sum" else "mean"
-        return Evidence(view.cosines, centre, scale, odds, view.history.frames, zero=zero)
+    def find_one(self, view: View) -> Answers:
+        return view.answers
+
+    def view(
+        self,
+        history: History,
+        vocabulary: Vocabulary,
+        coordinates: Coordinates,
+        engine: Engine,
+    ) -> CalibratedView:
+        return CalibratedView(self, history, vocabulary, coordinates, engine)
 
     def notes(self, history: History) -> tuple[Note, ...]:
         return () if self.recommended else (NOT_AHEAD,)
@@ -293,6 +272,42 @@ class Calibrated(Readout):
         with in_file(path):
             model = declared(document, _Document, schema=SCHEMA)
             return cls(*(getattr(model, field.name) for field in fields(cls)))
+
+
+class CalibratedView(View):
+    """One history by the log-odds of its frames."""
+
+    readout: Calibrated
+
+    @cached_property
+    def log_odds(self) -> Table:
+        """Return (Q, N); with the rule "contrast" less their mean, so that 0 is the mean frame."""
+        model, history, name = self.readout, self.history, self.coordinates.name
+        if None not in (history.encoder, model.encoder) and history.encoder != model.encoder:
+            raise InputError(
+                f'the model was fitted to features of "{model.encoder}", but history {history.id} '
+                f'has features of "{history.encoder}"; encode with the same encoder, or fit again'
+            )
+        if name != DEFAULT_COORDINATES:
+            problem = f"a calibrated readout has its own coordinates; leave out {name} coordinates"
+            raise InputError(problem)
+        return model.combined(FeatureTables(self).of(model.features))
+
+    @cached_property
+    def answers(self) -> Answers:
+        start, end, score = self.readout.windows(self, self.log_odds)
+        answers = Answers.at(self.history.frames, start, end, score)
+        if self.readout.features != ("contrast",):
+            return answers
+        return of_states(answers.rows(self.query_directions.firsts), [self.vocabulary])
+
+    @cached_property
+    def evidence(self) -> Evidence:
+        """Return the log-odds, with the cosines of the published evidence."""
+        odds = self.log_odds
+        centre, scale = np.zeros(len(odds)), np.ones(len(odds))
+        zero = "odds" if self.readout.rule == "sum" else "mean"
+        return Evidence(self.cosines, centre, scale, odds, self.history.frames, zero=zero)
 
 
 NOT_AHEAD = Note(
@@ -348,13 +363,17 @@ class LabelledHistory:
     inside: NDArray[np.bool_]
     weight: NDArray[np.float64]
 
+    @cached_property
+    def tables(self) -> FeatureTables:
+        return FeatureTables(self.view)
+
     @property
     def states(self) -> list[str]:
         names = self.view.vocabulary.state_names
         return [names[row] for row in self.rows]
 
     def features(self, names: Sequence[str]) -> NDArray[np.float64]:
-        return features_of(self.view, names)[self.rows]
+        return self.tables.of(names)[self.rows]
 
     def windows(self, readout: Readout) -> list[Window]:
         """Return its window for each of the rows; what a model computes is not cached."""
@@ -362,7 +381,7 @@ class LabelledHistory:
             odds = readout.combined(self.features(readout.features))
             start, end, _ = readout.windows(self.view, odds)
         else:
-            answers = readout.find_one(self.view)
+            answers = self.view.answers
             if answers.state is not None:
                 pair = self.view.history, self.view.vocabulary
                 answers = best_of_descriptions(answers, [pair])

@@ -33,7 +33,7 @@ def state_p_values(
     plan = Plan.of(None, "contrast", None, False, engine)
     view = plan.view(history, vocabulary)
     null = null_scores(plan.readout, view, unrelated_to(vocabulary, unrelated))
-    scores = plan.readout.find_one(view).score
+    scores = view.answers.score
     return dict(zip(vocabulary.states, p_values(scores, null).tolist(), strict=True))
 
 
@@ -68,7 +68,7 @@ def null_scores(readout: Readout, view: View, others: Sequence[Vocabulary]) -> N
     for vocabulary in others:
         check_pair(view.history, vocabulary)
     histories = [view.history] * len(others)
-    batch = HistoryBatch(histories, others, view.coordinates, readout.query_pooling, view.engine)
+    batch = HistoryBatch(readout, histories, others, view.coordinates, view.engine)
     return readout.find(batch).score
 
 

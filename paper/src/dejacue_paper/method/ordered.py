@@ -14,6 +14,7 @@ histories the boundaries are then moved, one after the other, to the best frame 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise
 from typing import ClassVar
 
@@ -23,11 +24,12 @@ from dejacue.errors import InputError, counted
 from dejacue.method import _labelling as labelling
 from dejacue.method._labelling import Order
 from dejacue.method._timelines import in_frames, quoted
-from dejacue.method.kernel import Answers, EvidenceTables, Ragged
+from dejacue.method.coordinates import Coordinates
+from dejacue.method.kernel import Answers, Engine, EvidenceTables, Ragged
 from dejacue.method.known_frames import HALF
 from dejacue.method.readout import HistoryBatch, Readout, View
 from dejacue.method.segmentation import STILL, reduced
-from dejacue.method.state_readout import Known, StateReadout, is_number, occurrences
+from dejacue.method.state_readout import Known, StateReadout, StateView, is_number, occurrences
 from dejacue.records import History, Note, Vocabulary, Window
 from dejacue.records.arrays import Floats, Ints
 
@@ -82,30 +84,50 @@ class Ordered(StateReadout):
     def compute(self, batch: HistoryBatch, tables: Ragged, out: EvidenceTables | None) -> Answers:
         return batch.engine.contrast(tables, batch.centres(), out)
 
-    def find_one(self, view: View) -> Answers:
+    def view(
+        self,
+        history: History,
+        vocabulary: Vocabulary,
+        coordinates: Coordinates,
+        engine: Engine,
+    ) -> OrderedView:
+        return OrderedView(self, history, vocabulary, coordinates, engine)
+
+    def rows(self, view: OrderedView) -> Floats:
+        """Return the responses of the states or, beside known frames, ±1 by membership."""
+        if not len(view.facts.looked):
+            return view.seen[1].responses[0]
+        return 2 * (view.membership - HALF)
+
+
+class OrderedView(StateView):
+    """One history as parts that follow each other."""
+
+    readout: Ordered
+
+    @cached_property
+    def answers(self) -> Answers:
         """Return the part of each state; it may cross an absence, since its state holds once."""
-        states = order_of(self.order, view.history, view.vocabulary)
-        lead, known = labelling.leads(self._rows(view)), self.known(view)
+        states = order_of(self.readout.order, self.history, self.vocabulary)
+        lead = labelling.leads(self.rows)
         parts = [
             (state, first, end - 1, float(lead[state, first:end].sum()))
-            for state, (first, end) in zip(states, pairwise(self.edges(view).tolist()), strict=True)
+            for state, (first, end) in zip(states, pairwise(self.edges.tolist()), strict=True)
         ]
-        return occurrences(view.history, parts, None if known is None else known.facts)
+        return occurrences(self.history, parts, None if self.known is None else self.facts)
 
-    def find_known(self, view: View, known: Known) -> Answers:
-        return self.find_one(view)
+    def find_known(self, known: Known) -> Answers:
+        return self.answers
 
-    def edges(self, view: View) -> Ints:
+    @cached_property
+    def edges(self) -> Ints:
         """Return the position at which each part begins, and the end."""
-        return view.once(("edges", self), lambda: self._edges(view))
-
-    def _edges(self, view: View) -> Ints:
-        states = order_of(self.order, view.history, view.vocabulary)
-        known, rows = self.known(view), self._rows(view)[states]
-        count = len(view.history)
+        states = order_of(self.readout.order, self.history, self.vocabulary)
+        rows = self.rows[states]
+        count = len(self.history)
         boundaries, edges_of_facts = np.zeros(count + 1), np.zeros(0, np.int64)
-        if known is not None:
-            facts = known.facts
+        if self.known is not None:
+            facts = self.facts
             if (facts.labels == facts.states).any():
                 problem = 'an example of "none of the states" does not fit a known order'
                 raise InputError(f"{problem}; leave out the order or the example")
@@ -113,31 +135,30 @@ class Ordered(StateReadout):
                 row[facts.barred(state)] -= IMPOSSIBLE * count
             boundaries[facts.marks] = IMPOSSIBLE * count
             edges_of_facts = np.union1d(np.flatnonzero(np.diff(facts.labels)) + 1, facts.marks)
-        parts = _Division(rows, boundaries, reduced(view.history), self.change, self.place)
+        parts = _Division(
+            rows, boundaries, reduced(self.history), self.readout.change, self.readout.place
+        )
         edges = parts.best(edges_of_facts[:MAX_BOUNDARIES])  # more of them fit no order
         if parts.score(edges) < (np.sum(boundaries > 0) - HALF) * IMPOSSIBLE:
-            names = list(view.vocabulary.states)
+            names = list(self.vocabulary.states)
             raise InputError(
-                f"history {view.history.id}: the frames and changes that were named do not fit the "
+                f"history {self.history.id}: the frames and changes that were named do not fit the "
                 f"order {' → '.join(names[state] for state in states)}; give another order, or use "
                 "the timeline readout"
             )
         return edges
 
-    def _rows(self, view: View) -> Floats:
-        """Return the responses of the states or, beside known frames, ±1 by membership."""
-        known = self.known(view)
-        if known is None or not len(known.facts.looked):
-            return self.words_seen(view).responses[0].copy()
-        return 2 * (known.f - HALF)
+    @cached_property
+    def rows(self) -> Floats:
+        return self.readout.rows(self)
 
-    def hints(self, view: View, answers: Answers) -> tuple[Note, ...]:
+    def hints(self) -> tuple[Note, ...]:
         """Say what the order alone would have given, and name states that are not in it."""
-        names, frames = list(view.vocabulary.states), view.history.frames
-        states = order_of(self.order, view.history, view.vocabulary)
+        names, frames = list(self.vocabulary.states), self.history.frames
+        states = order_of(self.readout.order, self.history, self.vocabulary)
         parts, plain = (
             [Window(a, b - 1) for a, b in pairwise(edges.tolist())]
-            for edges in (self.edges(view), equal_parts(len(frames), len(states)))
+            for edges in (self.edges, equal_parts(len(frames), len(states)))
         )
         overlap = np.mean([part.iou(window) for part, window in zip(parts, plain, strict=True)])
         listed = ", ".join(

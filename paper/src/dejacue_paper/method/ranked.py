@@ -12,6 +12,7 @@ from dejacue.method.contrast import Contrast
 from dejacue.method.plan import Plan
 from dejacue.method.readout import Readout, View
 from dejacue.method.scan_readout import Scan, schedule_of
+from dejacue.method.state_readout import StateView
 from dejacue.records import History, Vocabulary
 
 Windows = list[tuple[int, int]]
@@ -29,21 +30,21 @@ def ranked_windows(
     """Return up to ``count`` windows of every description, in frames; of a scan or contrast."""
     plan = Plan.of(coordinates, readout, kernel=kernel)
     view = plan.view(history, vocabulary)
-    answers, frames = plan.readout.find_one(view), history.frames
+    answers, frames = view.answers, history.frames
     ranked = []
     for row, (start, end) in enumerate(
         zip(answers.start.tolist(), answers.end.tolist(), strict=True)
     ):
         windows, parts = [(start, end)], pairwise(plan.readout.bounds(history).tolist())
         open_parts = [rest for part in parts for rest in _cut(part, start, end)]
-        searched = [(_best_of(plan.readout, view, row, *part), part) for part in open_parts]
+        searched = [(_best_of(view, row, *part), part) for part in open_parts]
         while len(windows) < count and searched:
             top = max(window[2] for window, _ in searched)
             best, part = min(pair for pair in searched if pair[0][2] >= s.tie_threshold(top))
             searched.remove((best, part))
             windows.append(best[:2])
             rests = _cut(part, *best[:2])
-            searched += [(_best_of(plan.readout, view, row, *rest), rest) for rest in rests]
+            searched += [(_best_of(view, row, *rest), rest) for rest in rests]
         ranked.append([(int(frames[a]), int(frames[b])) for a, b in windows])
     if _of_states(plan.readout):  # which their descriptions share
         return [ranked[state] for state in vocabulary.labels.tolist()]
@@ -62,15 +63,16 @@ def _cut(part: tuple[int, int], start: int, end: int) -> list[tuple[int, int]]:
     return [rest for rest in ((first, start), (end + 1, stop)) if rest[0] < rest[1]]
 
 
-def _best_of(readout: Readout, view: View, row: int, first: int, end: int) -> s.ScoredWindow:
+def _best_of(view: View, row: int, first: int, end: int) -> s.ScoredWindow:
     """Return the best window of a description, or of a state, inside a part."""
     offsets = np.array([0, end - first], np.int64)
-    if isinstance(readout, Contrast):
-        evidence = readout.seen(view)[1].responses[0][row : row + 1, first:end]
+    if isinstance(view, StateView):
+        evidence = view.seen[1].responses[0][row : row + 1, first:end]
         windows = view.engine.search(np.ascontiguousarray(evidence), offsets, len(view.history))
     else:
+        readout = view.readout
         assert isinstance(readout, Scan)
-        responses = view.respond(readout.smoothing)[0][row : row + 1, first:end]
+        responses = view.evidence.responses[row : row + 1, first:end]
         schedule = schedule_of(
             [d.fitting(readout.lengths(view.history), end - first)], readout.norm
         )

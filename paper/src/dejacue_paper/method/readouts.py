@@ -188,7 +188,7 @@ class Peak(Readout):
         object.__setattr__(self, "smoothing", check_width(self.smoothing))
 
     def find_one(self, view: View) -> Answers:
-        responses = view.respond(self.smoothing)[0]
+        responses = view.evidence.responses
         offsets = view.history.run_offsets
         start, end = np.empty((2, len(responses)), np.int64)
         score = np.empty(len(responses))
