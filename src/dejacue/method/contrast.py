@@ -6,31 +6,9 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from dejacue.method import constrained
-from dejacue.method.coordinates import Coordinates
-from dejacue.method.kernel import Answers, Engine, EvidenceTables, Ragged
+from dejacue.method.kernel import Answers, EvidenceTables, Ragged
 from dejacue.method.readout import HistoryBatch
 from dejacue.method.state_readout import Known, StateReadout, StateView, occurrences, of_states
-from dejacue.records import History, Vocabulary
-
-
-@dataclass(frozen=True)
-class Contrast(StateReadout):
-    """A readout that takes the window which differs most from the rest, towards the state."""
-
-    name: ClassVar[str] = "contrast"
-
-    def compute(self, batch: HistoryBatch, tables: Ragged, out: EvidenceTables | None) -> Answers:
-        answers = batch.engine.contrast(tables, batch.centres(), out)
-        return of_states(answers, batch.vocabularies) if self.pooling == 1 else answers
-
-    def view(
-        self,
-        history: History,
-        vocabulary: Vocabulary,
-        coordinates: Coordinates,
-        engine: Engine,
-    ) -> ContrastView:
-        return ContrastView(self, history, vocabulary, coordinates, engine)
 
 
 class ContrastView(StateView):
@@ -43,3 +21,15 @@ class ContrastView(StateView):
             rows = constrained.windows(self.engine, known.f, facts, cuts, known.evidence)
         windows = [(state, *row) for state, row in enumerate(rows) if row is not None]
         return occurrences(self.history, windows, facts)
+
+
+@dataclass(frozen=True)
+class Contrast(StateReadout):
+    """A readout that takes the window which differs most from the rest, towards the state."""
+
+    name: ClassVar[str] = "contrast"
+    view_type = ContrastView
+
+    def compute(self, batch: HistoryBatch, tables: Ragged, out: EvidenceTables | None) -> Answers:
+        answers = batch.engine.contrast(tables, batch.centres(), out)
+        return of_states(answers, batch.vocabularies) if self.pooling == 1 else answers

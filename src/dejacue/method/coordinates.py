@@ -89,8 +89,8 @@ def unit_rows(rows: NDArray[np.floating]) -> Floats:
     return wide
 
 
-# Remembered, since a corpus is read with the same few vocabularies: for a history of 120 frames the
-# directions take longer than the reading. A vocabulary is hashed by identity and never changes.
+# Remembered, since a corpus is read with the same few vocabularies: for the histories of VOST the
+# directions take as long as the scan. A vocabulary is hashed by identity and never changes.
 @lru_cache(maxsize=512)
 def query_directions(
     vocabulary: Vocabulary, coordinates: Coordinates, pooling: float = 0.0

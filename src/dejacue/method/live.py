@@ -255,7 +255,7 @@ class LiveReading:
 
     def _view(self, history: History) -> ReadingView:
         plan = self._plan
-        return self._rules.view(history, self.vocabulary, plan.coordinates, plan.engine)
+        return ReadingView(self._rules, history, self.vocabulary, plan.coordinates, plan.engine)
 
     def _read_again(self) -> list[Revision]:
         """Read all that is kept, and return what changed before the last frame."""

@@ -16,7 +16,7 @@ from dejacue.errors import InputError
 from dejacue.method.coordinates import check_pair
 from dejacue.method.known_frames import HALF, KnownFrames
 from dejacue.method.plan import Plan
-from dejacue.method.state_readout import StateReadout, is_count
+from dejacue.method.state_readout import StateReadout, StateView, is_count
 from dejacue.method.timeline import Reading
 from dejacue.records import History, Vocabulary
 from dejacue.records.arrays import Floats, Ints
@@ -65,9 +65,8 @@ def next_question(
         raise InputError(f"{count!r} frames to ask about: give a number, 1 or more")
     check_pair(history, vocabulary)
     readout = replace(readout or Reading(), pooling=1.0)  # it is states that are asked about
-    plan = Plan.of(None, readout, None, False, kernel)
-    plan.check_examples(vocabulary)
-    view = readout.view(history, vocabulary, plan.coordinates, plan.engine)
+    view = Plan.of(None, readout, None, False, kernel).view(history, vocabulary)
+    assert isinstance(view, StateView)
     facts, f, looks = view.facts, view.membership, view.looks
     names: list[str | None] = [*vocabulary.states, None]
     labels, questions = facts.labels.copy(), list[Question]()

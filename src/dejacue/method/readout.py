@@ -141,11 +141,13 @@ class Readout(ABC):
     name                 by which it is chosen
     smoothing_in         its setting that smooths, where that is not called ``smoothing``
     takes_examples       whether states may be shown by examples
+    view_type            how it sees one history
     """
 
     name: ClassVar[str]
     smoothing_in: ClassVar[str] = ""
     takes_examples: ClassVar[bool] = False
+    view_type: ClassVar[type[View]] = View
     scale_floor: ClassVar[float] = plain.SCALE_FLOOR
 
     @property
@@ -165,7 +167,7 @@ class Readout(ABC):
         engine: Engine,
     ) -> View:
         """Return one history as it sees it."""
-        return View(self, history, vocabulary, coordinates, engine)
+        return self.view_type(self, history, vocabulary, coordinates, engine)
 
     @abstractmethod
     def find_one(self, view: View) -> Answers:

@@ -18,9 +18,8 @@ import numpy as np
 
 from dejacue.errors import InputError
 from dejacue.method import states
-from dejacue.method.coordinates import Coordinates
 from dejacue.method.filling import Filling
-from dejacue.method.kernel import Answers, Engine, EvidenceTables, Ragged
+from dejacue.method.kernel import Answers, EvidenceTables, Ragged
 from dejacue.method.known_frames import (
     HALF,
     KnownFrames,
@@ -101,15 +100,6 @@ class StateReadout(Readout):
 
         out   tables to fill on the way, if any
         """
-
-    @abstractmethod
-    def view(
-        self,
-        history: History,
-        vocabulary: Vocabulary,
-        coordinates: Coordinates,
-        engine: Engine,
-    ) -> StateView: ...
 
     def find(self, batch: HistoryBatch) -> Answers:
         if any(v.frame_examples or v.changes for v in batch.vocabularies):

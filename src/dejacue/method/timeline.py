@@ -46,7 +46,6 @@ from dejacue.method import _labelling as labelling
 from dejacue.method import constrained, trust
 from dejacue.method._labelling import Nodes, Order
 from dejacue.method._timelines import quoted
-from dejacue.method.coordinates import Coordinates
 from dejacue.method.filling import Filling
 from dejacue.method.kernel import Answers, Engine, EvidenceTables, Labelling, Ragged
 from dejacue.method.known_frames import HALF, KnownFrames
@@ -68,159 +67,6 @@ from dejacue.records.arrays import Flags, Floats, Ints
 ROUNDS = 4  # of labelling; more change next to nothing
 OF_EXAMPLES = 0.5  # share of the cost of a switch between gains of examples
 SMALL = 1e-3  # least distance between levels of similarity
-
-
-@dataclass(frozen=True)
-class Reading(StateReadout):
-    """The readout of whole timelines: every occurrence, each frame in at most one state.
-
-    switch         cost of a switch, in units of log n; along an order that is irreversible, none
-    stay           least number of consecutive observed frames in a state; a long gap cuts what it
-                   gives in two
-    order          states by name, as they follow each other: from each one may only go to the
-                   next, and from the last to the first again; others do not occur
-    irreversible   no state that was left is entered again
-    """
-
-    switch: float = 1.0
-    stay: int = 1
-    order: Order = None
-    irreversible: bool = False
-    name: ClassVar[str] = "timeline"
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.pooling != 1:
-            raise InputError("a timeline is one of states; leave the pooling at 1")
-        if not is_number(self.switch) or not is_count(self.stay, 1):
-            problem = "the switch cost must be 0 or more, and the shortest stay 1 frame or more"
-            raise InputError(f"{problem}, not {self.switch!r} and {self.stay!r}")
-        if not isinstance(self.irreversible, bool):
-            raise InputError(f"irreversible must be true or false, not {self.irreversible!r}")
-        order = labelling.checked_order(self.order)
-        vars(self).update(switch=float(self.switch), stay=int(self.stay), order=order)
-
-    def compute(self, batch: HistoryBatch, tables: Ragged, out: EvidenceTables | None) -> Answers:
-        evidence = EvidenceTables.of(tables) if out is None else out
-        rules = self.rules(batch, tables)
-        batch.engine.label(tables, batch.centres(), evidence, rules)
-        parts = []
-        for h, history in enumerate(batch.histories):
-            vocabulary, rows, path = batch.vocabularies[h], evidence.responses[h], evidence.paths[h]
-            filling = batch.fillings[h]
-            read = batch.engine, vocabulary, filling, tables.runs[h]
-            if filling is not None:
-                path, evidence.levels[h] = self.path(*read, rows)
-                evidence.paths[h] = path[filling.observed]
-            parts.append(self.answers_of(history, *read, rows, path))
-        return Answers.joined(parts)
-
-    def path(
-        self,
-        engine: Engine,
-        vocabulary: Vocabulary,
-        filling: Filling | None,
-        cuts: Ints,
-        gains: Floats,
-        rounds: int = ROUNDS,
-        elsewhere: int = 0,
-    ) -> tuple[Ints, Floats]:
-        """Return the label of each frame, of each place of the filling where there is one, and the
-        levels that the rounds have found.
-
-        gains       (R, N) of the observed frames, from which levels are taken off
-        elsewhere   how many more frames there are in which a switch might be
-        """
-        stay = self.stay
-        if filling is not None:
-            gains, stay, cuts = filling.rows(gains), filling.stay(stay, cuts), filling.cuts(cuts)
-        costs = np.array([self.cost(gains.shape[1] + elsewhere)])
-        stay = min(stay, int(np.diff(cuts).max()))
-        rules = Labelling([self.nodes(vocabulary)], costs, stay, rounds)
-        path, levels = engine.label_responses(gains, cuts, rules)
-        return path if filling is None else filling.visible(path, cuts), levels
-
-    def answers_of(
-        self,
-        history: History,
-        engine: Engine,
-        vocabulary: Vocabulary,
-        filling: Filling | None,
-        cuts: Ints,
-        rows: Floats,
-        path: Ints,
-    ) -> Answers:
-        """Return the occurrences that a path shows; rows: the evidence (R, N)."""
-        if filling is not None:
-            rows, cuts = filling.rows(rows), filling.cuts(cuts)
-        parts = stretches(path, self.not_crossed(cuts))
-        if len(vocabulary.states) == 1:
-            parts = [part for part in parts if part[0] == 0]
-        windows = inside_stretches(engine, rows, parts, vocabulary.exhaustive, filling)
-        return occurrences(history, windows, None, filling)
-
-    def not_crossed(self, cuts: Ints) -> Ints:
-        """Return the cuts that end an occurrence: all but where a state holds once."""
-        return cuts[[0, -1]] if self.irreversible else cuts
-
-    def tables(self, batch: HistoryBatch) -> Ragged:
-        """Add, to the row of a single state that other videos show, that of none."""
-        tables = super().tables(batch)
-        if all(len(queries) > 1 for queries in tables.queries):
-            return tables
-        queries = [np.concatenate([q, -q]) if len(q) == 1 else q for q in tables.queries]
-        return Ragged(tables.histories, queries, tables.runs, tables.weights)
-
-    def rules(self, batch: HistoryBatch, tables: Ragged) -> Labelling:
-        """Return how paths may go, for the engine."""
-        for history, cuts in zip(batch.histories, tables.runs, strict=True):
-            self.check_stay(history, cuts)
-        nodes = [self.nodes(vocabulary) for vocabulary in batch.vocabularies]
-        costs = np.array([self.cost(len(history)) for history in batch.histories])
-        return Labelling(nodes, costs, self.stay, ROUNDS)
-
-    def check_stay(self, history: History, cuts: Ints) -> None:
-        """Refuse a stay that fits into no stretch."""
-        if self.stay > 1 and self.stay > (longest := int(np.diff(cuts).max())):
-            raise InputError(
-                f"history {history.id}: a stay of {self.stay} frames is longer than every "
-                f"stretch; the longest has {longest}; use a shorter stay"
-            )
-
-    def cost(self, frames: int) -> float:
-        """Return what a switch costs in so many frames."""
-        once = self.order is not None and self.irreversible
-        return 0.0 if once else self.switch * math.log(frames)
-
-    def nodes(self, vocabulary: Vocabulary) -> Nodes:
-        """Return the graph of states: which there are, and what may follow what. Beside a single
-        state there is none of it, as number 1."""
-        graph = self._graph(vocabulary)
-        if len(vocabulary.states) > 1:
-            return graph
-        return labelling.with_none(graph, 1, not self.irreversible)
-
-    def _graph(self, vocabulary: Vocabulary) -> Nodes:
-        names = list(vocabulary.states)
-        order = None if self.order is None else labelling.numbers_of(self.order, names)
-        return labelling.nodes_for(len(names), order, self.irreversible)
-
-    def nodes_with_none(self, vocabulary: Vocabulary, facts: KnownFrames) -> Nodes:
-        """Return the nodes where the last row of gains is none of the states."""
-        if facts.exhaustive:
-            return self._graph(vocabulary)
-        if self.order is None and not self.irreversible:
-            return labelling.nodes_for(facts.states + 1, None, False)
-        return labelling.with_none(self._graph(vocabulary), facts.states, not self.irreversible)
-
-    def view(
-        self,
-        history: History,
-        vocabulary: Vocabulary,
-        coordinates: Coordinates,
-        engine: Engine,
-    ) -> ReadingView:
-        return ReadingView(self, history, vocabulary, coordinates, engine)
 
 
 class ReadingView(StateView):
@@ -412,6 +258,151 @@ class ReadingView(StateView):
         cost = share * self.readout.cost(rows.shape[1])
         path = constrained.path(self.engine, rows, facts, ground.bounds, nodes, cost, ground.stay)
         return path if ground.filling is None else ground.filling.visible(path, ground.cuts)
+
+
+@dataclass(frozen=True)
+class Reading(StateReadout):
+    """The readout of whole timelines: every occurrence, each frame in at most one state.
+
+    switch         cost of a switch, in units of log n; along an order that is irreversible, none
+    stay           least number of consecutive observed frames in a state; a long gap cuts what it
+                   gives in two
+    order          states by name, as they follow each other: from each one may only go to the
+                   next, and from the last to the first again; others do not occur
+    irreversible   no state that was left is entered again
+    """
+
+    switch: float = 1.0
+    stay: int = 1
+    order: Order = None
+    irreversible: bool = False
+    name: ClassVar[str] = "timeline"
+    view_type = ReadingView
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.pooling != 1:
+            raise InputError("a timeline is one of states; leave the pooling at 1")
+        if not is_number(self.switch) or not is_count(self.stay, 1):
+            problem = "the switch cost must be 0 or more, and the shortest stay 1 frame or more"
+            raise InputError(f"{problem}, not {self.switch!r} and {self.stay!r}")
+        if not isinstance(self.irreversible, bool):
+            raise InputError(f"irreversible must be true or false, not {self.irreversible!r}")
+        order = labelling.checked_order(self.order)
+        vars(self).update(switch=float(self.switch), stay=int(self.stay), order=order)
+
+    def compute(self, batch: HistoryBatch, tables: Ragged, out: EvidenceTables | None) -> Answers:
+        evidence = EvidenceTables.of(tables) if out is None else out
+        rules = self.rules(batch, tables)
+        batch.engine.label(tables, batch.centres(), evidence, rules)
+        parts = []
+        for h, history in enumerate(batch.histories):
+            vocabulary, rows, path = batch.vocabularies[h], evidence.responses[h], evidence.paths[h]
+            filling = batch.fillings[h]
+            read = batch.engine, vocabulary, filling, tables.runs[h]
+            if filling is not None:
+                path, evidence.levels[h] = self.path(*read, rows)
+                evidence.paths[h] = path[filling.observed]
+            parts.append(self.answers_of(history, *read, rows, path))
+        return Answers.joined(parts)
+
+    def path(
+        self,
+        engine: Engine,
+        vocabulary: Vocabulary,
+        filling: Filling | None,
+        cuts: Ints,
+        gains: Floats,
+        rounds: int = ROUNDS,
+        elsewhere: int = 0,
+    ) -> tuple[Ints, Floats]:
+        """Return the label of each frame, of each place of the filling where there is one, and the
+        levels that the rounds have found.
+
+        gains       (R, N) of the observed frames, from which levels are taken off
+        elsewhere   how many more frames there are in which a switch might be
+        """
+        stay = self.stay
+        if filling is not None:
+            gains, stay, cuts = filling.rows(gains), filling.stay(stay, cuts), filling.cuts(cuts)
+        costs = np.array([self.cost(gains.shape[1] + elsewhere)])
+        stay = min(stay, int(np.diff(cuts).max()))
+        rules = Labelling([self.nodes(vocabulary)], costs, stay, rounds)
+        path, levels = engine.label_responses(gains, cuts, rules)
+        return path if filling is None else filling.visible(path, cuts), levels
+
+    def answers_of(
+        self,
+        history: History,
+        engine: Engine,
+        vocabulary: Vocabulary,
+        filling: Filling | None,
+        cuts: Ints,
+        rows: Floats,
+        path: Ints,
+    ) -> Answers:
+        """Return the occurrences that a path shows; rows: the evidence (R, N)."""
+        if filling is not None:
+            rows, cuts = filling.rows(rows), filling.cuts(cuts)
+        parts = stretches(path, self.not_crossed(cuts))
+        if len(vocabulary.states) == 1:
+            parts = [part for part in parts if part[0] == 0]
+        windows = inside_stretches(engine, rows, parts, vocabulary.exhaustive, filling)
+        return occurrences(history, windows, None, filling)
+
+    def not_crossed(self, cuts: Ints) -> Ints:
+        """Return the cuts that end an occurrence: all but where a state holds once."""
+        return cuts[[0, -1]] if self.irreversible else cuts
+
+    def tables(self, batch: HistoryBatch) -> Ragged:
+        """Add, to the row of a single state that other videos show, that of none."""
+        tables = super().tables(batch)
+        if all(len(queries) > 1 for queries in tables.queries):
+            return tables
+        queries = [np.concatenate([q, -q]) if len(q) == 1 else q for q in tables.queries]
+        return Ragged(tables.histories, queries, tables.runs, tables.weights)
+
+    def rules(self, batch: HistoryBatch, tables: Ragged) -> Labelling:
+        """Return how paths may go, for the engine."""
+        for history, cuts in zip(batch.histories, tables.runs, strict=True):
+            self.check_stay(history, cuts)
+        nodes = [self.nodes(vocabulary) for vocabulary in batch.vocabularies]
+        costs = np.array([self.cost(len(history)) for history in batch.histories])
+        return Labelling(nodes, costs, self.stay, ROUNDS)
+
+    def check_stay(self, history: History, cuts: Ints) -> None:
+        """Refuse a stay that fits into no stretch."""
+        if self.stay > 1 and self.stay > (longest := int(np.diff(cuts).max())):
+            raise InputError(
+                f"history {history.id}: a stay of {self.stay} frames is longer than every "
+                f"stretch; the longest has {longest}; use a shorter stay"
+            )
+
+    def cost(self, frames: int) -> float:
+        """Return what a switch costs in so many frames."""
+        once = self.order is not None and self.irreversible
+        return 0.0 if once else self.switch * math.log(frames)
+
+    def nodes(self, vocabulary: Vocabulary) -> Nodes:
+        """Return the graph of states: which there are, and what may follow what. Beside a single
+        state there is none of it, as number 1."""
+        graph = self._graph(vocabulary)
+        if len(vocabulary.states) > 1:
+            return graph
+        return labelling.with_none(graph, 1, not self.irreversible)
+
+    def _graph(self, vocabulary: Vocabulary) -> Nodes:
+        names = list(vocabulary.states)
+        order = None if self.order is None else labelling.numbers_of(self.order, names)
+        return labelling.nodes_for(len(names), order, self.irreversible)
+
+    def nodes_with_none(self, vocabulary: Vocabulary, facts: KnownFrames) -> Nodes:
+        """Return the nodes where the last row of gains is none of the states."""
+        if facts.exhaustive:
+            return self._graph(vocabulary)
+        if self.order is None and not self.irreversible:
+            return labelling.nodes_for(facts.states + 1, None, False)
+        return labelling.with_none(self._graph(vocabulary), facts.states, not self.irreversible)
 
 
 class Ground(NamedTuple):

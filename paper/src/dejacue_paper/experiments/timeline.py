@@ -23,7 +23,7 @@ from dejacue.evaluation.segmentation import (
 )
 from dejacue.method.localization import analyse
 from dejacue.method.plan import Plan
-from dejacue.method.timeline import Reading
+from dejacue.method.timeline import ReadingView
 from dejacue.method.trust import ALIKE
 from dejacue.records import History, Interval, Timeline, Vocabulary, Window
 from dejacue_paper.data.release import ReleaseEntry
@@ -277,8 +277,8 @@ def _highest(entry: ReleaseEntry) -> list[tuple[float, bool]]:
 
 def _apart(history: History, vocabulary: Vocabulary) -> list[tuple[str, float, Interval]]:
     """Return each state that is found, its highest L and its best occurrence."""
-    plan = Plan.of()
-    view = Reading().view(history, vocabulary, plan.coordinates, plan.engine)
+    view = Plan.of().view(history, vocabulary)
+    assert isinstance(view, ReadingView)
     timeline, found = view.timeline(), view.answers.state
     return [
         (name, float(view.separations[found == state].max()), best)

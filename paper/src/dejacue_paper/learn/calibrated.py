@@ -29,9 +29,9 @@ from numpy.typing import NDArray
 from dejacue.errors import InputError, brief, counted, in_file, unknown
 from dejacue.evaluation import METRICS, best_tiou, compare, group_means, metrics
 from dejacue.method import scan as s
-from dejacue.method.contrast import Contrast
-from dejacue.method.coordinates import Coordinates, as_coordinates, check_pair
-from dejacue.method.kernel import Answers, Engine
+from dejacue.method.contrast import Contrast, ContrastView
+from dejacue.method.coordinates import as_coordinates, check_pair
+from dejacue.method.kernel import Answers
 from dejacue.method.plan import DEFAULT_COORDINATES, Plan
 from dejacue.method.readout import Readout, View
 from dejacue.method.scan_readout import Scan
@@ -105,7 +105,7 @@ class FeatureTables:
     def contrast(self) -> Table:
         """Return the evidence of contrast: for each description, that of its state."""
         view, coordinates = self.view, as_coordinates("vocabulary")
-        pooled = CONTRAST.view(view.history, view.vocabulary, coordinates, view.engine)
+        pooled = ContrastView(CONTRAST, view.history, view.vocabulary, coordinates, view.engine)
         return pooled.seen[1].responses[0][self.labels]
 
     @cached_property
@@ -184,6 +184,42 @@ class Fitted:
     notes: tuple[str, ...] = ()
 
 
+class CalibratedView(View):
+    """One history by the log-odds of its frames."""
+
+    readout: Calibrated
+
+    @cached_property
+    def log_odds(self) -> Table:
+        """Return (Q, N); with the rule "contrast" less their mean, so that 0 is the mean frame."""
+        model, history, name = self.readout, self.history, self.coordinates.name
+        if None not in (history.encoder, model.encoder) and history.encoder != model.encoder:
+            raise InputError(
+                f'the model was fitted to features of "{model.encoder}", but history {history.id} '
+                f'has features of "{history.encoder}"; encode with the same encoder, or fit again'
+            )
+        if name != DEFAULT_COORDINATES:
+            problem = f"a calibrated readout has its own coordinates; leave out {name} coordinates"
+            raise InputError(problem)
+        return model.combined(FeatureTables(self).of(model.features))
+
+    @cached_property
+    def answers(self) -> Answers:
+        start, end, score = self.readout.windows(self, self.log_odds)
+        answers = Answers.at(self.history.frames, start, end, score)
+        if self.readout.features != ("contrast",):
+            return answers
+        return of_states(answers.rows(self.query_directions.firsts), [self.vocabulary])
+
+    @cached_property
+    def evidence(self) -> Evidence:
+        """Return the log-odds, with the cosines of the published evidence."""
+        odds = self.log_odds
+        centre, scale = np.zeros(len(odds)), np.ones(len(odds))
+        zero = "odds" if self.readout.rule == "sum" else "mean"
+        return Evidence(self.cosines, centre, scale, odds, self.history.frames, zero=zero)
+
+
 @dataclass(frozen=True)
 class Calibrated(Readout):
     """A readout that turns a few kinds of evidence into log-odds of frames, by fitted weights.
@@ -206,6 +242,7 @@ class Calibrated(Readout):
     recommended: bool = False
     fitted: Fitted | None = field(default=None, repr=False)
     name: ClassVar[str] = "calibrated"
+    view_type = CalibratedView
     gives_alternatives: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
@@ -247,15 +284,6 @@ class Calibrated(Readout):
     def find_one(self, view: View) -> Answers:
         return view.answers
 
-    def view(
-        self,
-        history: History,
-        vocabulary: Vocabulary,
-        coordinates: Coordinates,
-        engine: Engine,
-    ) -> CalibratedView:
-        return CalibratedView(self, history, vocabulary, coordinates, engine)
-
     def notes(self, history: History) -> tuple[Note, ...]:
         return () if self.recommended else (NOT_AHEAD,)
 
@@ -272,42 +300,6 @@ class Calibrated(Readout):
         with in_file(path):
             model = declared(document, _Document, schema=SCHEMA)
             return cls(*(getattr(model, field.name) for field in fields(cls)))
-
-
-class CalibratedView(View):
-    """One history by the log-odds of its frames."""
-
-    readout: Calibrated
-
-    @cached_property
-    def log_odds(self) -> Table:
-        """Return (Q, N); with the rule "contrast" less their mean, so that 0 is the mean frame."""
-        model, history, name = self.readout, self.history, self.coordinates.name
-        if None not in (history.encoder, model.encoder) and history.encoder != model.encoder:
-            raise InputError(
-                f'the model was fitted to features of "{model.encoder}", but history {history.id} '
-                f'has features of "{history.encoder}"; encode with the same encoder, or fit again'
-            )
-        if name != DEFAULT_COORDINATES:
-            problem = f"a calibrated readout has its own coordinates; leave out {name} coordinates"
-            raise InputError(problem)
-        return model.combined(FeatureTables(self).of(model.features))
-
-    @cached_property
-    def answers(self) -> Answers:
-        start, end, score = self.readout.windows(self, self.log_odds)
-        answers = Answers.at(self.history.frames, start, end, score)
-        if self.readout.features != ("contrast",):
-            return answers
-        return of_states(answers.rows(self.query_directions.firsts), [self.vocabulary])
-
-    @cached_property
-    def evidence(self) -> Evidence:
-        """Return the log-odds, with the cosines of the published evidence."""
-        odds = self.log_odds
-        centre, scale = np.zeros(len(odds)), np.ones(len(odds))
-        zero = "odds" if self.readout.rule == "sum" else "mean"
-        return Evidence(self.cosines, centre, scale, odds, self.history.frames, zero=zero)
 
 
 NOT_AHEAD = Note(

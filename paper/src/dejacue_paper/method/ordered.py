@@ -24,8 +24,7 @@ from dejacue.errors import InputError, counted
 from dejacue.method import _labelling as labelling
 from dejacue.method._labelling import Order
 from dejacue.method._timelines import in_frames, quoted
-from dejacue.method.coordinates import Coordinates
-from dejacue.method.kernel import Answers, Engine, EvidenceTables, Ragged
+from dejacue.method.kernel import Answers, EvidenceTables, Ragged
 from dejacue.method.known_frames import HALF
 from dejacue.method.readout import HistoryBatch, Readout, View
 from dejacue.method.segmentation import STILL, reduced
@@ -52,52 +51,6 @@ def equal_parts(count: int, parts: int) -> Ints:
     """Return where parts of the same length begin, and the end."""
     edges: Ints = np.round(np.linspace(0, count, parts + 1)).astype(np.int64)
     return edges
-
-
-@dataclass(frozen=True)
-class Ordered(StateReadout):
-    """A readout for states that follow each other once: evidence, visual change and order.
-
-    order    states by name, as they follow each other; None: as the vocabulary lists them
-    change   weight of visual change: parts should look alike inside, and differ
-    place    weight of where changes are expected: parts of the same length, broadly
-    """
-
-    order: Order = None
-    change: float = 1.0
-    place: float = 0.2
-    name: ClassVar[str] = "ordered"
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.pooling != 1:
-            raise InputError("an order is one of states; leave the pooling at 1")
-        for name in ("change", "place"):
-            if not is_number(getattr(self, name)):
-                raise InputError(f"the weight of {name} must be 0 or more")
-            object.__setattr__(self, name, float(getattr(self, name)))
-        object.__setattr__(self, "order", labelling.checked_order(self.order))
-
-    def find(self, batch: HistoryBatch) -> Answers:
-        return Readout.find(self, batch)
-
-    def compute(self, batch: HistoryBatch, tables: Ragged, out: EvidenceTables | None) -> Answers:
-        return batch.engine.contrast(tables, batch.centres(), out)
-
-    def view(
-        self,
-        history: History,
-        vocabulary: Vocabulary,
-        coordinates: Coordinates,
-        engine: Engine,
-    ) -> OrderedView:
-        return OrderedView(self, history, vocabulary, coordinates, engine)
-
-    def rows(self, view: OrderedView) -> Floats:
-        """Return the responses of the states or, beside known frames, ±1 by membership."""
-        if not len(view.facts.looked):
-            return view.seen[1].responses[0]
-        return 2 * (view.membership - HALF)
 
 
 class OrderedView(StateView):
@@ -171,6 +124,44 @@ class OrderedView(StateView):
             text = f"not found: {quoted(absent)} (not in the order)"
             notes += (Note(text, "information"),)
         return notes
+
+
+@dataclass(frozen=True)
+class Ordered(StateReadout):
+    """A readout for states that follow each other once: evidence, visual change and order.
+
+    order    states by name, as they follow each other; None: as the vocabulary lists them
+    change   weight of visual change: parts should look alike inside, and differ
+    place    weight of where changes are expected: parts of the same length, broadly
+    """
+
+    order: Order = None
+    change: float = 1.0
+    place: float = 0.2
+    name: ClassVar[str] = "ordered"
+    view_type = OrderedView
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.pooling != 1:
+            raise InputError("an order is one of states; leave the pooling at 1")
+        for name in ("change", "place"):
+            if not is_number(getattr(self, name)):
+                raise InputError(f"the weight of {name} must be 0 or more")
+            object.__setattr__(self, name, float(getattr(self, name)))
+        object.__setattr__(self, "order", labelling.checked_order(self.order))
+
+    def find(self, batch: HistoryBatch) -> Answers:
+        return Readout.find(self, batch)
+
+    def compute(self, batch: HistoryBatch, tables: Ragged, out: EvidenceTables | None) -> Answers:
+        return batch.engine.contrast(tables, batch.centres(), out)
+
+    def rows(self, view: OrderedView) -> Floats:
+        """Return the responses of the states or, beside known frames, ±1 by membership."""
+        if not len(view.facts.looked):
+            return view.seen[1].responses[0]
+        return 2 * (view.membership - HALF)
 
 
 class _Division:
