@@ -3,7 +3,7 @@
     FindRequest   what is asked                                        request.py
     Job       a video, which frames, where the object is, an encoder     job.py
       .open      → Video
-      .observe   Where: masks, prompts, a region or a name → Observed   where.py
+      .observe   ObjectSource: masks, prompts, a region or a name → Observed   where.py
     encode    a job → Encoded: History and pictures of each object    _encode.py
     apply_readout   a history and words → Timeline                    _readout.py
 
@@ -44,7 +44,7 @@ _NAMES = {
     "pipeline.finding": "Finding",
     "pipeline.job": "EncoderOptions Job",
     "pipeline.request": "FindRequest Sampling",
-    "pipeline.where": "Observed Where object_source",
+    "pipeline.where": "ObjectSource Observed object_source",
     "sources.findings": "Provenance",
     "sources.tracks.follow": "TrackerOptions follow",
     "sources.tracks.prompts": "TypedPrompts",

@@ -1,4 +1,4 @@
-"""Where: how it is said where an object is, and the masks that follow from it.
+"""ObjectSource: how it is said where an object is, and the masks that follow from it.
 
 InMasks     masks that exist
 AtPrompts   boxes, clicks or masks in some frames: a tracker follows the object
