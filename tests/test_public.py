@@ -26,7 +26,7 @@ HEAVY = (
 
 
 NAMES = """
-    __version__ find find_each FindRequest Sampling Finding Interval Timeline
+    __version__ find find_each Sampling Finding Interval Timeline
     History Vocabulary Example Reference
     Video Masks open_video open_masks load_encoder encode_vocabulary build_history
     track load_tracker Prompt Store ingest evaluate Live check_words

@@ -20,7 +20,6 @@ if TYPE_CHECKING:  # the same for type checkers
     from dejacue.evaluation.evaluate import evaluate as evaluate
     from dejacue.method.localization import locate as locate
     from dejacue.pipeline import Finding as Finding
-    from dejacue.pipeline import FindRequest as FindRequest
     from dejacue.pipeline import Sampling as Sampling
     from dejacue.pipeline import find as find
     from dejacue.pipeline import find_each as find_each
@@ -48,7 +47,7 @@ if TYPE_CHECKING:  # the same for type checkers
 # Where each public name lives; it is imported when it is first used, so that ``import dejacue``
 # and ``dejacue --help`` cost next to nothing.
 _NAMES = {
-    "pipeline": "find find_each FindRequest Sampling Finding",
+    "pipeline": "find find_each Sampling Finding",
     "pipeline.ingest": "ingest",
     "pipeline.words": "check_words",
     "pipeline.live": "Live",

@@ -138,6 +138,12 @@ def test_all_that_is_wrong_with_a_manifest_is_listed_at_once(tmp_path, counting)
     assert isinstance(pickle.loads(pickle.dumps(caught.value)), InputError)
 
 
+@pytest.mark.parametrize(("column", "instead"), [("box", "fixed"), ("order", "query")])
+def test_what_find_takes_and_a_manifest_does_not_is_no_note(column, instead) -> None:
+    with refused(f'column "{column}"', instead, kind=SeveralProblems):
+        as_items([{"video": "a.mp4", "whole": "yes", column: "x"}])
+
+
 NO_MANIFEST = "write one: names of columns (video,whole), then a line for each video (a.mp4,yes)"
 
 

@@ -11,9 +11,10 @@ import pytest
 import typer
 from helpers.errors import refused
 
-from dejacue import FindRequest, Sampling, find
+from dejacue import Sampling, find
 from dejacue.cli.app import app
 from dejacue.method import Reading
+from dejacue.pipeline import FindRequest
 from dejacue.pipeline.request import asked_fields
 from dejacue_paper import generate
 

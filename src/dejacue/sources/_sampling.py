@@ -188,7 +188,7 @@ def _whole(name: str, value: object) -> int:
             raise TypeError
         number = operator.index(value)  # type: ignore[arg-type]
     except TypeError:
-        remedy = "" if name == "stride" else f"; for seconds, use {name}_s"
+        remedy = "" if name == "stride" else f'; for seconds, use {name}_s or, in find, "{value}s"'
         problem = f"{name} {value!r:.40} is not a whole number of frames"
         raise InputError(problem + remedy) from None
     if abs(number) > MAX_TIME_S:

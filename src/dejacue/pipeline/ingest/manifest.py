@@ -60,6 +60,11 @@ TAKEN = (  # in made_with
     MEANINGLESS,
     ADDRESS,
 )
+ELSEWHERE = {  # what find takes and a manifest does not
+    "box": "a box that stays goes into the column fixed",
+    **dict.fromkeys(("encoder", "detector", "tracker"), "one serves all lines"),
+    **dict.fromkeys(("examples", "order", "exhaustive", "readout"), "states are read by a query"),
+}
 MIN_TYPO_RATIO = 0.85  # similarity of a column to a known one
 MAX_LOOKUPS = 16  # of files at once
 MAX_LOOKUP_PATHS = 256  # of a task: to start one costs more than to look at a local file
@@ -239,6 +244,8 @@ def _column_problem(column: str) -> str | None:
         return None
     if column in TAKEN:
         return column_is_taken(column)
+    if column in ELSEWHERE:
+        return f'column "{column}": {ELSEWHERE[column]}; a note of your own needs another name'
     folded = column.strip().lower()
     near = difflib.get_close_matches(folded, KNOWN, 1, MIN_TYPO_RATIO) or [
         known for known in KNOWN if sorted(known) == sorted(folded)
