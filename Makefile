@@ -93,8 +93,8 @@ sanitize: ## the kernel's tests under AddressSanitizer and UndefinedBehaviorSani
 	cd tests && LD_PRELOAD="$$(cc -print-file-name=libasan.so) $$(cc -print-file-name=libubsan.so)" \
 	  ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=print_stacktrace=1 DEJACUE_FUZZ=1000 \
 	  ../.venv-sanitize/bin/python -m pytest method/test_kernel.py \
-	  method/test_scan.py method/test_contrast.py method/test_joint.py sources/test_pixels.py \
-	  sources/masks/test_png.py
+	  method/test_scan.py method/test_contrast.py method/test_joint.py video/test_pixels.py \
+	  masks/test_png.py
 
 fuzz: $(VENV)/.developer ## thousands of altered files of every kind, odd requests, batches for the kernel
 	DEJACUE_FUZZ=4000 $(BIN)/python $(PYTEST) tests/fuzz tests/method/test_kernel.py
@@ -104,4 +104,4 @@ crash: $(VENV)/.developer ## kill what writes at every file operation and run it
 	$(BIN)/python tests/test_crash.py --disks 6
 
 clean:
-	rm -rf build dist out .venv-sanitize $(PEERS) src/*.egg-info paper/build paper/src/*.egg-info src/dejacue/method/*.so src/dejacue/sources/*.so
+	rm -rf build dist out .venv-sanitize $(PEERS) src/*.egg-info paper/build paper/src/*.egg-info src/dejacue/method/*.so src/dejacue/video/*.so

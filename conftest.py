@@ -151,7 +151,7 @@ def statements(monkeypatch) -> list[str]:
     """List the SQL statements that the index is asked."""
     import sqlite3
 
-    from dejacue.store import _index
+    from dejacue.corpus import _index
 
     seen: list[str] = []
     real = _index.connect
@@ -174,7 +174,7 @@ def own_cache(tmp_path, monkeypatch) -> None:
 @pytest.fixture(scope="session")
 def uneven_video(tmp_path_factory) -> Path:
     """Write ten frames that are shown for uneven times."""
-    from dejacue.sources.video import write_video
+    from dejacue.video.video import write_video
 
     path = tmp_path_factory.mktemp("video") / "cup.mp4"
     times = [0.0, 0.04, 0.1, 0.14, 0.3, 0.34, 0.5, 0.9, 0.94, 1.0]
@@ -195,8 +195,8 @@ def offline(small, monkeypatch, tmp_path):
     """The small files stand where the published ones would; their hashes are those expected."""
     import hashlib
 
-    from dejacue.sources.encoders import siglip
-    from dejacue.sources.encoders.weights import Weights
+    from dejacue.models.encoders import siglip
+    from dejacue.models.weights import Weights
 
     monkeypatch.setenv("DEJACUE_WEIGHTS", str(small))
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))

@@ -43,7 +43,7 @@ setup(
             ["module", "baseline", "avx2"],
             ("kernel", "buffers", "body", "select", "scan", "states", "contrast"),
         ),
-        extension("dejacue.sources._pixels", ["pixels"]),
+        extension("dejacue.video._pixels", ["pixels"]),
     ],
     options={"bdist_wheel": {"py_limited_api": "cp311"}},
 )

@@ -20,8 +20,8 @@ from _common import FOOTAGE, Parser, sequences
 from rich.console import Console
 from rich.table import Table
 
-from dejacue.sources.masks import open_masks
-from dejacue.sources.video import open_video
+from dejacue.masks import open_masks
+from dejacue.video.video import open_video
 
 Box = tuple[float, float, float, float]
 Follow = Callable[[list[np.ndarray], Box], Iterator[Box | None]]

@@ -16,8 +16,8 @@ from pathlib import Path
 import numpy as np
 from _common import Parser
 
-from dejacue.sources.encoders.base import unit
-from dejacue.sources.encoders.siglip import run, session
+from dejacue.models.encoders.base import unit
+from dejacue.models.encoders.siglip import run, session
 
 
 def export(path: Path, layers: int) -> None:

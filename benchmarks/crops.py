@@ -14,7 +14,7 @@ from _common import FOOTAGE, Parser, best, sequences
 from PIL import Image
 
 from dejacue import open_masks, open_video
-from dejacue.sources.crops import crop, fit, picture
+from dejacue.video.crops import crop, fit, picture
 
 SIZE = 224
 

@@ -14,10 +14,10 @@ from pathlib import Path
 import numpy as np
 from _common import Parser, timed
 
-from dejacue.sources.build import build_history
-from dejacue.sources.crops import crop, picture
-from dejacue.sources.encoders.siglip import TorchSiglip
-from dejacue.sources.video import Frame
+from dejacue.finding.build import build_history
+from dejacue.models.encoders.siglip import TorchSiglip
+from dejacue.video.crops import crop, picture
+from dejacue.video.video import Frame
 
 
 def random_model(folder: Path, layers: int) -> None:

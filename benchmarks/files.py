@@ -132,7 +132,7 @@ def decoded(line: dict) -> Iterator[object]:
 
 def seen(line: dict, cropped: bool) -> Iterator[object]:
     from dejacue import open_masks, open_video
-    from dejacue.sources.build import EncoderInfo
+    from dejacue.finding.build import EncoderInfo
 
     encoder = EncoderInfo("none", 768, 224, 32, {})
     masks = open_masks(line["masks"])
@@ -210,7 +210,7 @@ class Clock:
 def path_rate(lines: list[dict], encoder, folder: Path, workers: int) -> tuple[float, float, float]:
     """Return frames a second of all, starting the processes included, and of the middle; and the
     milliseconds of a processor per frame in these processes."""
-    from dejacue.pipeline.ingest import ingest
+    from dejacue.corpus.ingest import ingest
 
     clock = Clock()
     before = os.times()
@@ -269,8 +269,8 @@ class Results:
 
 
 def run(options: argparse.Namespace, folder: Path) -> dict:
-    from dejacue.sources import crops
-    from dejacue.sources.encoders.siglip import TorchSiglip
+    from dejacue.models.encoders.siglip import TorchSiglip
+    from dejacue.video import crops
 
     cores = options.cores or os.cpu_count() or 1
     kinds = min(KINDS, options.videos)

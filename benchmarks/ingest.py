@@ -32,11 +32,12 @@ from typing import Any
 import numpy as np
 from _common import Parser, timed
 
-from dejacue import Store, build_history, cluster, ingest, load_encoder
-from dejacue.pipeline.ingest.manifest import Item, as_items
-from dejacue.pipeline.ingest.worker import Decoding, Worker, decode
-from dejacue.sources.build import Chunk
-from dejacue.sources.encoders.base import ImageEncoder
+from dejacue import Store, build_history, ingest, load_encoder
+from dejacue.corpus import cluster
+from dejacue.corpus.ingest.manifest import Item, as_items
+from dejacue.corpus.ingest.worker import Decoding, Worker, decode
+from dejacue.finding.build import Chunk
+from dejacue.models.encoders.base import ImageEncoder
 from dejacue_paper.data.rendered import render, write_scene
 
 CHUNK, TIMES = 256 * 224 * 224 * 3, 30

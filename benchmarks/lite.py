@@ -25,9 +25,9 @@ import numpy as np
 
 from dejacue import open_video
 from dejacue.demo import write_demo
-from dejacue.sources.encoders import lite
-from dejacue.sources.encoders.base import unit
-from dejacue.sources.encoders.siglip import run, session
+from dejacue.models.encoders import lite
+from dejacue.models.encoders.base import unit
+from dejacue.models.encoders.siglip import run, session
 
 ROUNDS = 5
 

@@ -22,8 +22,8 @@ import numpy as np
 from _common import Parser
 
 from dejacue import build_history, open_masks, open_video
-from dejacue.sources.encoders import Encoder
-from dejacue.sources.encoders.mini import Mini
+from dejacue.models.encoders import Encoder
+from dejacue.models.encoders.mini import Mini
 
 RATE, LOOP = 30, 300
 HEIGHT, WIDTH = 1080, 1920

@@ -12,7 +12,7 @@ from _common import RELEASE, Parser
 from rich.console import Console
 from rich.table import Table
 
-from dejacue.pipeline.by_name import SAME_OBJECT
+from dejacue.finding.by_name import SAME_OBJECT
 from dejacue_paper import load_release
 
 THRESHOLDS = (0.75, 0.80, 0.85, 0.90)

@@ -17,7 +17,7 @@ import numpy as np
 from _common import Parser, put_table
 from files import texture
 
-from dejacue.sources.video import Frame, open_video
+from dejacue.video.video import Frame, open_video
 
 X265 = "log-level=none:keyint={}"
 CODECS: dict[str, tuple[str, Callable[[int], dict[str, str]]]] = {

@@ -33,17 +33,17 @@ import numpy as np
 from _common import Parser, replace_missing_packages
 
 replace_missing_packages()
-from dejacue.sources.detectors import find_objects
-from dejacue.sources.detectors.zero_shot import GroundingDino
-from dejacue.sources.tracks.base import Prompt
-from dejacue.sources.tracks.sam2 import (
+from dejacue.models.detectors import find_objects
+from dejacue.models.detectors.zero_shot import GroundingDino
+from dejacue.models.trackers.base import Prompt
+from dejacue.models.trackers.sam2 import (
     Sam2Tracker,
     dtype_of,
     frame_input,
     output_masks,
     point_input,
 )
-from dejacue.sources.video import Frame, Video
+from dejacue.video.video import Frame, Video
 
 HEIGHT, WIDTH = 720, 1280
 DETECTOR_EDGES = (800, 1333)  # shortest and longest, of pictures as LLMDet sees them

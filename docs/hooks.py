@@ -23,17 +23,18 @@ ROOT = Path(__file__).resolve().parent.parent
 PAPER = ROOT / "paper"
 FROM_ROOT = ["CHANGELOG.md", "CONTRIBUTING.md", "CODE_OF_CONDUCT.md", "SECURITY.md"]
 TITLES = {
-    "pipeline": "From a video to what was found",
+    "finding": "From a video to what was found",
     "records": "Records",
     "method": "Method",
-    "sources": "Sources: videos, masks, encoders, files",
-    "store": "Many histories",
+    "video": "Videos",
+    "masks": "Masks",
+    "models": "Encoders and trackers",
+    "corpus": "Many histories",
     "evaluation": "Evaluation",
     "files": "Files",
     "errors": "Errors",
 }
 FURTHER = (
-    "pipeline",
     "evaluation",
     "method",
     "files",

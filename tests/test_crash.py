@@ -56,9 +56,9 @@ class Scenario(NamedTuple):
 LOADED = (
     *("av", "onnxruntime", "pycocotools.mask", "rich.progress", "rich.table", "yaml"),
     *("matplotlib.figure", "PIL.ImageDraw", "PIL.ImageFont", "helpers.studio_client"),
-    *("dejacue.cli.app", "dejacue.cli.readouts", "dejacue.pipeline.ingest", "dejacue.report.clips"),
+    *("dejacue.cli.app", "dejacue.cli.readouts", "dejacue.corpus.ingest", "dejacue.report.clips"),
     *("dejacue.report.page", "dejacue.report.plots", "dejacue.report.exports"),
-    *("dejacue.sources.encoders.mini", "dejacue.sources.tracks.propagate"),
+    *("dejacue.models.encoders.mini", "dejacue.models.trackers.propagate"),
 )
 VIDEO = "../scene/scene.mp4"  # 70 frames: more than a batch of crops
 MASKS = "--masks ../scene/Annotations"
@@ -219,7 +219,7 @@ def tree(folder: Path) -> Tree:
 def store_contents(path: Path) -> Iterator[tuple[str, bytes]]:
     """Yield what a store contains, whatever its files are called, and files it does not use."""
     from dejacue import Store
-    from dejacue.store import _index
+    from dejacue.corpus import _index
 
     with Store.open(path) as store:
         yield "problems", repr(store.verify()).encode()
@@ -329,7 +329,7 @@ class Workshop:
 
     def full(self, scenario: Scenario, sizes: int) -> Iterator[list[str]]:
         """Yield what went wrong on each of the disks."""
-        from dejacue.sources.atomic import is_temporary
+        from dejacue.atomic import is_temporary
 
         with self.disk():
             self.begin(scenario)

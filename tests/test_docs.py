@@ -11,7 +11,7 @@ from helpers.still_tracker import Still
 
 from dejacue.cli.app import app
 from dejacue.demo import write_demo
-from dejacue.sources.tracks.propagate import TRACKERS
+from dejacue.models.trackers.propagate import TRACKERS
 
 ROOT = Path(__file__).resolve().parent.parent
 PRODUCT = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]

@@ -18,22 +18,25 @@ PAPER = ROOT / "paper" / "src" / "dejacue_paper"
 FOLDERS = (TESTS, ROOT / "paper" / "tests")
 LEVEL = {
     "_version": 0,
+    "_lazy": 0,
     "errors": 0,
     "progress": 1,
     "plugins": 1,
-    "cluster": 1,
+    "atomic": 1,
     "records": 1,
     "method": 2,
     "evaluation": 2,
-    "sources": 3,
+    "video": 3,
     "files": 4,
     "demo": 4,
-    "report": 5,
-    "store": 5,
-    "pipeline": 6,
-    "studio": 7,
-    "cli": 8,
-    "__main__": 9,
+    "masks": 5,
+    "models": 6,
+    "report": 7,
+    "finding": 8,
+    "corpus": 9,
+    "studio": 10,
+    "cli": 11,
+    "__main__": 12,
 }
 PAPER_LEVEL = {"method": 0, "evaluation": 0, "data": 1, "learn": 2, "experiments": 3, "cli": 4}
 

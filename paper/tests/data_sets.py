@@ -13,7 +13,7 @@ import pytest
 from PIL import Image
 
 from dejacue.errors import SeveralProblems
-from dejacue.sources.video import write_video
+from dejacue.video.video import write_video
 from dejacue_paper import open_dataset
 from dejacue_paper.data.rendered import RenderedScene, render, write_scene
 

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from dejacue import History, Reference
 from dejacue.files import write_history, write_references
+from dejacue.files.formats.registry import FORMATS
 from dejacue.method import Window
-from dejacue.sources.formats.registry import FORMATS
 from dejacue_paper.data.annotation import (
     Pass,
     filled,

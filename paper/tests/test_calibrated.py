@@ -13,11 +13,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dejacue import Finding, History, InputError, Reference, Vocabulary, locate
+from dejacue.corpus import Store
+from dejacue.files.histories import write_history, write_vocabulary
+from dejacue.files.results import write_references
 from dejacue.method import LiveReading, Window
 from dejacue.method.localization import analyse
-from dejacue.sources.files import write_history, write_vocabulary
-from dejacue.sources.results import write_references
-from dejacue.store import Store
 from dejacue_paper import generate
 from dejacue_paper.learn import calibrated
 from dejacue_paper.learn.calibrated import FEATURES, NOT_AHEAD, Calibrated, fit, largest_sum

@@ -13,9 +13,9 @@ import pytest
 torch = pytest.importorskip("torch")
 pytest.importorskip("safetensors")
 
+from dejacue.files.histories import write_history, write_vocabulary  # noqa: E402
+from dejacue.files.results import read_references, write_references  # noqa: E402
 from dejacue.records import Reference  # noqa: E402
-from dejacue.sources.files import write_history, write_vocabulary  # noqa: E402
-from dejacue.sources.results import read_references, write_references  # noqa: E402
 from dejacue_paper.cli import learn  # noqa: E402
 from dejacue_paper.data.synthetic import generate  # noqa: E402
 from dejacue_paper.learn.decoders import checkpoint  # noqa: E402

@@ -9,8 +9,8 @@ from PIL import Image
 
 from dejacue import open_video
 from dejacue.demo import ARCHIVE, write_demo
-from dejacue.sources.files import read_vocabulary
-from dejacue.sources.results import read_references
+from dejacue.files.histories import read_vocabulary
+from dejacue.files.results import read_references
 from dejacue_paper.data.rendered import scene_reference
 from dejacue_paper.data.rendered.demo import archive, demo_scene
 

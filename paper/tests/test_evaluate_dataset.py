@@ -13,11 +13,11 @@ from data_sets import changeit, document, sequence, text, transformation, vost_t
 from helpers.errors import refused
 
 from dejacue import evaluate
+from dejacue.corpus import Store
 from dejacue.errors import InputError
 from dejacue.files import read_timelines
-from dejacue.sources.encoders import Encoder
-from dejacue.sources.encoders.mini import Mini
-from dejacue.store import Store
+from dejacue.models.encoders import Encoder
+from dejacue.models.encoders.mini import Mini
 from dejacue_paper import evaluate_dataset, open_dataset
 from dejacue_paper.data.rendered import render, write_scene
 

@@ -22,9 +22,9 @@ from data_sets import (
 from helpers.errors import refused
 
 from dejacue import build_history, open_masks
+from dejacue.corpus.ingest import read_manifest
 from dejacue.files import read_references, read_vocabulary
 from dejacue.method import Window
-from dejacue.pipeline.ingest import read_manifest
 from dejacue_paper import open_dataset
 from dejacue_paper.data.layouts import LAYOUTS, write_manifest
 

@@ -11,7 +11,7 @@ from helpers.errors import refused
 
 from dejacue import History, InputError, Interval, Reference, Timeline, find
 from dejacue.files import read_references, write_references
-from dejacue.sources.video import write_video
+from dejacue.video.video import write_video
 from dejacue_paper import generate
 from dejacue_paper.data.moments import (
     activitynet_answers,

@@ -14,8 +14,8 @@ from huggingface_hub.errors import LocalEntryNotFoundError
 
 from dejacue import InputError
 from dejacue.errors import MissingData
+from dejacue.files.npz import read_npz
 from dejacue.method import Window
-from dejacue.sources.npz import read_npz
 from dejacue_paper import load_release
 from dejacue_paper.data.release import (
     ENCODER,

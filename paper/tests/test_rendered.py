@@ -11,9 +11,9 @@ from helpers.errors import refused
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dejacue.files.histories import read_vocabulary
+from dejacue.files.results import read_references
 from dejacue.records import Window
-from dejacue.sources.files import read_vocabulary
-from dejacue.sources.results import read_references
 from dejacue_paper.data.rendered import FAMILIES, render, scene_reference, write_scene
 
 SMALL = {"frames": 40, "size": (72, 96)}
@@ -187,7 +187,7 @@ def test_a_scene_written_as_pictures_is_read_back(tmp_path):
 
 
 def test_a_scene_written_as_video_has_its_frames_and_its_rate(tmp_path):
-    from dejacue.sources.video import open_video
+    from dejacue.video.video import open_video
 
     scene = cup(3, rate=10, **SMALL)
     write_scene(tmp_path, scene, name="lamp")

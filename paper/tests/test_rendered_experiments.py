@@ -8,8 +8,8 @@ from functools import partial
 import numpy as np
 import pytest
 
+from dejacue.models.encoders import encode_vocabulary
 from dejacue.records import Vocabulary
-from dejacue.sources.encoders import encode_vocabulary
 from dejacue_paper.data.crops import FIRST_TRAINING_SEED
 from dejacue_paper.data.rendered import FAMILIES, TOPOLOGIES, render
 from dejacue_paper.data.rendered.degrade import grown

@@ -7,8 +7,8 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
+from dejacue.files.histories import read_vocabulary
 from dejacue.records import Vocabulary, Window
-from dejacue.sources.files import read_vocabulary
 from dejacue_paper.data.rendered import FAMILIES, TOPOLOGIES, render, write_scene
 from dejacue_paper.data.rendered import scene as scene_module
 from dejacue_paper.data.rendered.degrade import grown

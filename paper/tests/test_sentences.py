@@ -10,8 +10,8 @@ import pytest
 from helpers.errors import refused
 
 import dejacue
-from dejacue.sources.encoders import FORMS, Encoder
-from dejacue.sources.encoders.sentences import (
+from dejacue.models.encoders import FORMS, Encoder
+from dejacue.models.encoders.sentences import (
     FIGURES,
     compare,
     compare_with_release,

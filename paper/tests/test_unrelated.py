@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from dejacue import Vocabulary, load_encoder
-from dejacue.sources.encoders import Encoder
+from dejacue.models.encoders import Encoder
 from dejacue_paper.data.unrelated import PAIRS, unrelated_vocabularies
 from dejacue_paper.method.absence import _words, unrelated_to
 

@@ -11,8 +11,8 @@ import shutil
 import zipfile
 from pathlib import Path
 
+from dejacue.atomic import check_place, resolved, temporary_folder
 from dejacue.errors import InputError
-from dejacue.sources.atomic import check_place, resolved, temporary_folder
 
 ARCHIVE = Path(__file__).with_name("demo.zip")
 

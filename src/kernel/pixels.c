@@ -2,7 +2,7 @@
  *
  * The tight box of the mask, padded; pixels outside the mask become `fill`; then Pillow's bilinear,
  * antialiased filter, first along rows and then along columns, in its fixed-point arithmetic: the
- * same bytes as dejacue.sources.crops computes with numpy and Pillow.
+ * same bytes as dejacue.video.crops computes with numpy and Pillow.
  *
  *   a band of 32 rows ──▶ turned, 96 bytes a column ──▶ masked ──▶ filtered ──▶ turned back
  *   all bands ──▶ filtered
@@ -524,9 +524,9 @@ static PyObject *values(PyObject *self, PyObject *args) {
 }
 
 static PyMethodDef methods[] = {
-    {"picture", picture, METH_VARARGS, "Frame and mask to picture; see dejacue.sources.crops."},
-    {"box", box, METH_VARARGS, "Tight box of a mask of 0 and 1; see dejacue.sources.crops."},
-    {"labels", labels, METH_VARARGS, "Rows of a PNG to numbers; see dejacue.sources.masks.png."},
+    {"picture", picture, METH_VARARGS, "Frame and mask to picture; see dejacue.video.crops."},
+    {"box", box, METH_VARARGS, "Tight box of a mask of 0 and 1; see dejacue.video.crops."},
+    {"labels", labels, METH_VARARGS, "Rows of a PNG to numbers; see dejacue.masks.png."},
     {"values", values, METH_VARARGS, "The bytes that occur, ascending."},
     {NULL, NULL, 0, NULL},
 };

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 from dejacue import Finding, History
+from dejacue.files.findings import Provenance
 from dejacue.method import Window
 from dejacue.method.localization import analyse
 from dejacue.report.thumbnails import thumbnail
-from dejacue.sources.findings import Provenance
-from dejacue.sources.video import write_video
+from dejacue.video.video import write_video
 from dejacue_paper import generate
 
 

@@ -99,7 +99,7 @@ def test_every_command_and_every_public_name_is_in_the_reference(site, pages) ->
 
 
 def test_columns_of_a_docstring_are_a_table(site) -> None:
-    text = (site / "api/pipeline.html").read_text(encoding="utf-8")
+    text = (site / "api/finding.html").read_text(encoding="utf-8")
     assert "<td><code>vocabulary</code></td>" in text
 
 

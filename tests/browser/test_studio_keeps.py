@@ -185,7 +185,7 @@ def test_what_is_typed_is_kept_before_the_next_frame(address, desk, view, select
 # the second batch of pictures is never encoded
 HANG = """
 import threading
-from dejacue.sources.encoders.mini import Mini
+from dejacue.models.encoders.mini import Mini
 plain = Mini.encode_images
 def encode(self, crops, calls=[]):
     calls.append(1)

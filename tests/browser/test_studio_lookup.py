@@ -10,10 +10,10 @@ from helpers.films import RATE, ColourRows, CupDetector, Film
 from helpers.studio_page import served
 
 from dejacue import Finding
-from dejacue.sources.catalogue import CatalogueEntry
-from dejacue.sources.video import write_video
+from dejacue.models.catalogue import CatalogueEntry
 from dejacue.studio.findings import objects_of
 from dejacue.studio.state import Studio
+from dejacue.video.video import write_video
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ import pytest
 from helpers.studio_page import DRAWN, served
 
 from dejacue import Finding
-from dejacue.sources.encoders.mini import Mini
+from dejacue.models.encoders.mini import Mini
 from dejacue.studio.jobs import TaskQueue
 
 SCENE = "#/track/scene%2Fscene.mp4"

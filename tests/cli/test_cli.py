@@ -20,6 +20,7 @@ import pytest
 import typer
 
 from dejacue import History, Interval, Reference, Timeline, Vocabulary, __version__, locate
+from dejacue.atomic import write_whole
 from dejacue.cli.app import app
 from dejacue.cli.tables import as_text, timeline_table
 from dejacue.files import read_history, write_history, write_references, write_vocabulary
@@ -27,7 +28,6 @@ from dejacue.method import Contrast, Reading, Scan, Window, evidence
 from dejacue.method.localization import analyse
 from dejacue.plugins import PAPER
 from dejacue.report import plots
-from dejacue.sources.atomic import write_whole
 from dejacue_paper import generate
 
 PNG = b"\x89PNG\r\n\x1a\n"

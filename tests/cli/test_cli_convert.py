@@ -6,7 +6,7 @@ import pytest
 
 from dejacue import Reference
 from dejacue.files import read_references, write_references
-from dejacue.sources.formats.registry import FORMATS
+from dejacue.files.formats.registry import FORMATS
 
 CUP = Reference("cup", {"empty": [(0, 3), (9, 9)], "half full": [(4, 8)]})
 

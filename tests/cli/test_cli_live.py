@@ -18,12 +18,12 @@ from rich.console import Console
 
 from dejacue import Finding, open_video
 from dejacue.cli import live as command
+from dejacue.models.encoders import Encoder
+from dejacue.models.encoders.mini import Mini
 from dejacue.records import Interval
 from dejacue.records.update import Update
-from dejacue.sources import stream
-from dejacue.sources.encoders import Encoder
-from dejacue.sources.encoders.mini import Mini
-from dejacue.sources.video import Video
+from dejacue.video import stream
+from dejacue.video.video import Video
 from dejacue_paper.data.rendered import render, write_scene
 
 

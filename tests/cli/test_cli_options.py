@@ -1,4 +1,4 @@
-"""How options of the command line become those of the pipeline."""
+"""How options of the command line become a request."""
 
 from __future__ import annotations
 

@@ -18,12 +18,12 @@ from rich.table import Table
 
 from dejacue.cli import tables
 from dejacue.files import read_history
+from dejacue.masks import Masks
+from dejacue.models.encoders import Encoder, siglip
+from dejacue.models.encoders.mini import Mini
+from dejacue.models.weights import Weights
 from dejacue.report.thumbnails import thumbnail
-from dejacue.sources.encoders import Encoder, siglip
-from dejacue.sources.encoders.mini import Mini
-from dejacue.sources.encoders.weights import Weights
-from dejacue.sources.masks import Masks
-from dejacue.sources.video import Video
+from dejacue.video.video import Video
 from dejacue_paper.data.rendered import render, write_scene
 
 
@@ -438,7 +438,7 @@ def test_info_says_which_encoders_are_ready(dejacue, tmp_path, monkeypatch):
     out = dejacue("info").out
     assert "damaged: siglip2; " in out
     assert str(tmp_path) in out
-    model = files("dejacue.sources.encoders").joinpath("mini_image.onnx").read_bytes()
+    model = files("dejacue.models.encoders").joinpath("mini_image.onnx").read_bytes()
     for tower in ("vision", "text"):
         (onnx / f"{tower}_model.onnx").write_bytes(model)
     tokenizer = Weights(siglip.REPOSITORY, siglip.REVISION, {"tokenizer.json": None})

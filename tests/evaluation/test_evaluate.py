@@ -18,16 +18,16 @@ from dejacue.cli import evaluate as evaluating
 from dejacue.cli.options import TableFormat
 from dejacue.evaluation import Estimate, Evaluation, Paired, bootstrap_interval, compare
 from dejacue.evaluation.evaluate import METRICS, evaluate
-from dejacue.method import Window
-from dejacue.records import Interval, Timeline
-from dejacue.records.reference import Reference
-from dejacue.report.exports import as_csv
-from dejacue.sources.results import (
+from dejacue.files.results import (
     read_references,
     read_timelines,
     write_references,
     write_timelines,
 )
+from dejacue.method import Window
+from dejacue.records import Interval, Timeline
+from dejacue.records.reference import Reference
+from dejacue.report.exports import as_csv
 
 # These tests are about the published method.
 locate_many = partial(method.locate_many, readout="scan")

@@ -11,7 +11,7 @@ from random import Random
 import pytest
 from helpers import altered
 
-from dejacue.sources import remote
+from dejacue.files import remote
 
 STEPS = ("..", ".", "", "m", "x", "/", "//", "\\..", "C:", "~", "\0", "a" * 300, "\u2025", " ..")
 

@@ -15,10 +15,10 @@ from helpers.altered import shape
 from helpers.png import chunk, flat
 from PIL import Image
 
-from dejacue.sources import crops
-from dejacue.sources.masks import open_masks
-from dejacue.sources.masks.png import SIGNATURE, read_flat_png
-from dejacue.sources.video import Frame
+from dejacue.masks import open_masks
+from dejacue.masks.png import SIGNATURE, read_flat_png
+from dejacue.video import crops
+from dejacue.video.video import Frame
 
 COUNT, HEIGHT, WIDTH = 6, 48, 64
 FRAMES = [

@@ -15,16 +15,16 @@ import pytest
 from helpers.altered import Shape, check_altered, check_shapes, shape
 
 from dejacue import Finding, History, Reference, find
+from dejacue.corpus.ingest.manifest import read_manifest
 from dejacue.files import read_vocabulary
-from dejacue.method import Window
-from dejacue.pipeline.ingest.manifest import read_manifest
-from dejacue.sources.findings import read_document
-from dejacue.sources.results import (
+from dejacue.files.findings import read_document
+from dejacue.files.results import (
     read_references,
     read_timelines,
     write_references,
     write_timelines,
 )
+from dejacue.method import Window
 from dejacue_paper import generate
 
 CLOCK = History(np.ones((20, 2)), id="x", times_s=np.arange(20) / 25)

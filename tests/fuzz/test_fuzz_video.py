@@ -10,7 +10,7 @@ import pytest
 from helpers import altered
 from PIL import Image
 
-from dejacue.sources.video import open_video, write_video
+from dejacue.video.video import open_video, write_video
 
 COUNT, HEIGHT, WIDTH = 6, 48, 64
 

@@ -24,8 +24,8 @@ from typing import Any
 import numpy as np
 from PIL import Image
 
+from dejacue.atomic import is_temporary
 from dejacue.errors import DejaCueError
-from dejacue.sources.atomic import is_temporary
 
 EXAMPLES = int(os.environ.get("DEJACUE_FUZZ", "25"))
 MAX_CPU_S, MAX_BYTES, MAX_LETTERS = 5, 300 << 20, 2000

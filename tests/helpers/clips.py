@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from dejacue.sources.video import Frame
+from dejacue.video.video import Frame
 
 
 class Still:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from dejacue.sources.tracks.base import Observation
+from dejacue.models.trackers.base import Observation
 
 COLOURS = {1: (250, 10, 10), 2: (10, 250, 10), 3: (10, 10, 250)}
 FRAMES, HEIGHT, WIDTH = 24, 40, 60

@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from dejacue.sources.detectors import Detection
-from dejacue.sources.encoders.base import ImageEncoder
-from dejacue.sources.tracks.doubts import colour_signature
+from dejacue.models.detectors import Detection
+from dejacue.models.encoders.base import ImageEncoder
+from dejacue.models.trackers.doubts import colour_signature
 
 HEIGHT, WIDTH, RATE = 48, 96, 10
 CUPS = ((240, 30, 30), (30, 200, 30), (40, 60, 240), (220, 200, 20))

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from dejacue import Store
-from dejacue.sources.encoders.base import ImageEncoder
-from dejacue.sources.video import write_video
+from dejacue.models.encoders.base import ImageEncoder
+from dejacue.video.video import write_video
 
 FRAMES = 40
 

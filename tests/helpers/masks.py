@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 
-from dejacue.sources.masks import Masks
-from dejacue.sources.video import Frame
+from dejacue.masks import Masks
+from dejacue.video.video import Frame
 
 SHAPE = (12, 16)
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from dejacue.sources.encoders import siglip
-from dejacue.sources.encoders.siglip import ONNX_REPOSITORY
+from dejacue.models.encoders import siglip
+from dejacue.models.encoders.siglip import ONNX_REPOSITORY
 
 
 def save_published(root: Path) -> Path:

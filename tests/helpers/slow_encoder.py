@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 
-from dejacue.sources.encoders.mini import Mini
+from dejacue.models.encoders.mini import Mini
 
 
 class Slow(Mini):

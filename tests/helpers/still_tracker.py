@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dejacue.errors import InputError
-from dejacue.sources.tracks.base import Observation, box_mask
-from dejacue.sources.tracks.prompts import box_of
-from dejacue.sources.tracks.propagate import TRACKERS
+from dejacue.models.trackers.base import Observation, box_mask
+from dejacue.models.trackers.prompts import box_of
+from dejacue.models.trackers.propagate import TRACKERS
 
 NOTE = "the box stays in place in every frame until another prompt moves it"
 

@@ -23,6 +23,7 @@ from dejacue import (
 )
 from dejacue.evaluation import best_tiou
 from dejacue.files import read_vocabulary, write_history, write_vocabulary
+from dejacue.finding.examples import resolved
 from dejacue.method import (
     Contrast,
     Reading,
@@ -39,7 +40,6 @@ from dejacue.method.localization import analyse
 from dejacue.method.state_readout import NOISE
 from dejacue.method.teaching import Teacher, taught
 from dejacue.records.example import examples_of, from_text
-from dejacue.sources.examples import resolved
 from dejacue_paper import generate
 from dejacue_paper.data.synthetic import ar1
 

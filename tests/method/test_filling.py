@@ -14,7 +14,7 @@ from dejacue.method.known_frames import KnownFrames
 from dejacue.method.localization import analyse
 from dejacue.method.timeline import Reading
 from dejacue.records.example import Example
-from dejacue.sources._sampling import FrameChoice
+from dejacue.video._sampling import FrameChoice
 from dejacue_paper import generate
 
 RATE = 30.0  # frames of the file a second

@@ -12,9 +12,9 @@ from helpers.errors import refused
 
 from dejacue import History, Live, Vocabulary, find
 from dejacue.errors import InputError
+from dejacue.finding.live import _mask
 from dejacue.method import Contrast, LiveReading, Reading
 from dejacue.method.localization import analyse
-from dejacue.pipeline.live import _mask
 from dejacue.records import Interval
 from dejacue.records.example import examples_of
 from dejacue.records.update import Update

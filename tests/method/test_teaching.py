@@ -12,6 +12,7 @@ from helpers.errors import refused
 from dejacue import Example, Finding, History, Store, Vocabulary, find, locate
 from dejacue.evaluation import best_tiou
 from dejacue.files import read_vocabulary, write_history, write_vocabulary
+from dejacue.finding.finding import TAUGHT_BY, teacher_notes
 from dejacue.method import Reading, Window
 from dejacue.method.coordinates import (
     COORDINATES,
@@ -21,8 +22,7 @@ from dejacue.method.coordinates import (
 )
 from dejacue.method.localization import analyse
 from dejacue.method.teaching import Teacher, looks, taught
-from dejacue.pipeline.finding import TAUGHT_BY, teacher_notes
-from dejacue.sources.encoders import ImageEncoder
+from dejacue.models.encoders import ImageEncoder
 from dejacue_paper.data.rendered import render, write_scene
 
 STATES = ("empty", "filled")

@@ -26,12 +26,12 @@ from helpers.peers import PEER, need
 from dejacue import Finding, History
 from dejacue.cli.tables import as_text, timeline_table
 from dejacue.files import read_timelines, write_history, write_vocabulary
+from dejacue.files.findings import Provenance
 from dejacue.method import Window, locate_many
 from dejacue.method.localization import analyse
 from dejacue.records import Note
 from dejacue.report.exports import EXPORTS
-from dejacue.sources.findings import Provenance
-from dejacue.sources.video import Video
+from dejacue.video.video import Video
 from dejacue_paper import generate
 from dejacue_paper.data.rendered import render, write_scene
 
@@ -506,7 +506,7 @@ def test_other_words_keep_the_pictures_and_the_video(dejacue, tmp_path, monkeypa
 
 def test_a_clip_is_cut_for_every_occurrence_and_old_ones_go(found, tmp_path):
     from dejacue.report.clips import cut_clips
-    from dejacue.sources.video import write_video
+    from dejacue.video.video import write_video
 
     images = (np.full((16, 16, 3), at % 250, np.uint8) for at in range(900))
     video = write_video(tmp_path / "v.mp4", images, 25)
@@ -521,8 +521,8 @@ def test_a_clip_is_cut_for_every_occurrence_and_old_ones_go(found, tmp_path):
 
 
 def test_a_clip_that_another_run_is_writing_is_not_removed(tmp_path):
+    from dejacue.atomic import write_whole
     from dejacue.report.clips import remove_clips
-    from dejacue.sources.atomic import write_whole
 
     def write(stream: IO[bytes]) -> None:
         stream.write(b"clip")

@@ -19,12 +19,12 @@ from PIL import Image
 
 from dejacue import Finding, Sampling, find
 from dejacue.files import read_references, read_vocabulary
+from dejacue.files.results import write_references
 from dejacue.method import Contrast, Window
+from dejacue.models.encoders import Encoder, load_encoder
+from dejacue.models.trackers import Prompt
 from dejacue.records import Reference
 from dejacue.report.scene import unpacked
-from dejacue.sources.encoders import Encoder, load_encoder
-from dejacue.sources.results import write_references
-from dejacue.sources.tracks import Prompt
 from dejacue.studio import security
 from dejacue.studio.errors import NotThere
 from dejacue.studio.state import CachingEncoder

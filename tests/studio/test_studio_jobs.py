@@ -15,8 +15,8 @@ from helpers.studio_client import client_of, run_job, start_job, studio_of, wait
 
 from dejacue import Finding, open_video
 from dejacue.errors import InputError
+from dejacue.models.encoders.mini import Mini
 from dejacue.records import Note
-from dejacue.sources.encoders.mini import Mini
 from dejacue.studio.job_routes import _events
 from dejacue.studio.jobs import BackgroundTask, TaskProgress, TaskQueue
 
@@ -359,7 +359,7 @@ def test_a_click_is_previewed_and_followed_with_a_model(studio, client, monkeypa
     pytest.importorskip("transformers")
     from helpers.tiny_sam2 import random_model
 
-    from dejacue.sources.tracks.sam2 import Sam2Tracker
+    from dejacue.models.trackers.sam2 import Sam2Tracker
 
     model = Sam2Tracker(random_model(), "sam2", device="cpu", precision="fp32")
     monkeypatch.setattr(studio, "tracker", lambda name=None: model)

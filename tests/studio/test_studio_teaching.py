@@ -12,10 +12,10 @@ from helpers.studio_client import client_of, run_job, start_job, studio_of, wait
 
 from dejacue import Finding, Store, find
 from dejacue.records.interval import TRUST
-from dejacue.sources.video import write_video
 from dejacue.studio import teaching
 from dejacue.studio.jobs import TaskProgress
 from dejacue.studio.state import Studio
+from dejacue.video.video import write_video
 
 APPLY = {"kind": "apply", "teachers": ["cup"], "folder": "like-cup"}
 

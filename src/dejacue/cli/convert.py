@@ -35,8 +35,8 @@ def convert(
     ] = False,
 ) -> None:
     """Convert references or annotations from one tool's format to another's."""
-    from dejacue.sources.formats.registry import format_of
-    from dejacue.sources.results import as_complete
+    from dejacue.files.formats.registry import format_of
+    from dejacue.files.results import as_complete
 
     check_suffix(output)
     o.check_not_read(output, path)
@@ -54,7 +54,7 @@ def convert(
 
 def check_suffix(output: Path) -> None:
     """Refuse the name of a file whose suffix is no format of references."""
-    from dejacue.sources.formats.registry import FORMATS, format_of
+    from dejacue.files.formats.registry import FORMATS, format_of
 
     if format_of(output) is None and output.suffix.lower() not in FILES_OF_REFERENCES:
         known = [suffix for format in FORMATS.values() for suffix in format.suffixes]

@@ -47,7 +47,7 @@ def evaluate(
 
     With complete references also frame accuracy, F1 and edit score of whole timelines.
     """
-    from dejacue.sources.formats.registry import format_in
+    from dejacue.files.formats.registry import format_in
 
     o.refuse_values(files)
     if len(files) < 2:

@@ -17,6 +17,7 @@ import typer
 from rich.table import Table
 
 import dejacue
+from dejacue.atomic import check_place
 from dejacue.cli import options as o
 from dejacue.cli.tables import (
     Bars,
@@ -31,12 +32,12 @@ from dejacue.cli.tables import (
     timeline_table,
 )
 from dejacue.errors import DejaCueError, InputError
-from dejacue.sources.atomic import check_place
 
 if TYPE_CHECKING:
+    from dejacue.finding._find import Search
+    from dejacue.finding._readout import MoreExamples
+    from dejacue.finding.finding import Finding
     from dejacue.method.strips import Strip
-    from dejacue.pipeline import Finding, Search
-    from dejacue.pipeline._readout import MoreExamples
     from dejacue.records import Reference
     from dejacue.report.exports import Export
 
@@ -152,11 +153,12 @@ def find(
     Without: dejacue find kitchen.mp4 --whole --encoder lite --strip -o out
     """
     from dejacue.cli.readouts import readout_from
+    from dejacue.finding._find import Search
+    from dejacue.finding.finding import read_teachers
+    from dejacue.finding.request import LazyModel, Sampling
     from dejacue.method.plan import ReadOptions
-    from dejacue.pipeline import Sampling, Search, TrackerOptions
-    from dejacue.pipeline.finding import read_teachers
-    from dejacue.pipeline.request import LazyModel
-    from dejacue.sources.tracks import default_tracker
+    from dejacue.models.trackers import default_tracker
+    from dejacue.models.trackers.follow import TrackerOptions
 
     texts = dict(o.pairs(settings, "--set", "KEY=VALUE, as in --set smoothing=0.8s"))
     values = {key: o.setting_value(key, texts.pop(key)) for key in o.SETTINGS if key in texts}
@@ -206,7 +208,7 @@ def find(
 
 
 def _examples(examples: o.Texts, changes: o.Texts) -> MoreExamples:
-    from dejacue.pipeline._readout import MoreExamples
+    from dejacue.finding._readout import MoreExamples
 
     by_state: dict[str | None, list[str]] = {}
     form = "STATE=EXAMPLE, as in --example empty=120"
@@ -220,7 +222,8 @@ def _examples(examples: o.Texts, changes: o.Texts) -> MoreExamples:
 def demo(output: Annotated[Path, o.output("Folder for the results.")] = Path("out/demo")) -> None:
     """Find the states of a cup in a short rendered video, and write a report."""
     from dejacue.demo import write_demo
-    from dejacue.pipeline import FindRequest, Search
+    from dejacue.finding._find import Search
+    from dejacue.finding.request import FindRequest
 
     check_folder(output)
     scene = write_demo(output / "scene", overwrite=True)
@@ -251,11 +254,11 @@ class Outputs:
 
 def find_and_show(search: Search, outputs: Outputs) -> None:
     """Find, then write the files, the clips and the report, and show the table."""
-    from dejacue.pipeline._find import check_same_video
-    from dejacue.pipeline.finding import export_findings
+    from dejacue.files.histories import file_name
+    from dejacue.finding._find import check_same_video
+    from dejacue.finding.finding import export_findings
     from dejacue.report._timeline import scores_of
     from dejacue.report.exports import all_notes, as_csv, as_json, labels_csv
-    from dejacue.sources.files import file_name
 
     source = Path(str(search.request.video))
     if outputs.plot is not None and outputs.plot.suffix.lower() != ".png":
@@ -335,7 +338,7 @@ def find_and_show(search: Search, outputs: Outputs) -> None:
 
 def _references(path: Path | None, search: Search) -> list[Reference]:
     """Read the references; those of another tool may count the seconds of the video or history."""
-    from dejacue.sources.formats.registry import format_in
+    from dejacue.files.formats.registry import format_in
 
     if path is None:
         return []
@@ -363,9 +366,9 @@ def _with_marks(
     findings: Sequence[Finding], search: Search, outputs: Outputs, place: Path
 ) -> list[Finding]:
     """Write the strip of each finding, and return the findings with what was marked on them."""
+    from dejacue.atomic import write_bytes
+    from dejacue.files.histories import file_name
     from dejacue.report.contact_sheet import strip_sheet
-    from dejacue.sources.atomic import write_bytes
-    from dejacue.sources.files import file_name
 
     if len(findings) > 1 and outputs.marks is not None:
         names = ", ".join(finding.history.id for finding in findings)
@@ -443,10 +446,10 @@ def _show_questions(findings: Sequence[Finding], count: int) -> None:
 def _findings_of_video(search: Search, folder: Path, file: Path | None) -> Sequence[Finding]:
     """Return the findings of a video; say where histories are if only a file is written."""
     from dejacue.cli.video import summarise_tracking
-    from dejacue.pipeline.by_name import read_search
-    from dejacue.pipeline.where import ByName
-    from dejacue.sources.findings import history_path
-    from dejacue.sources.tracks import read_notes
+    from dejacue.files.findings import history_path
+    from dejacue.finding.by_name import read_search
+    from dejacue.finding.where import ByName
+    from dejacue.models.trackers import read_notes
 
     with Bars() as bars:
         request = replace(search.request, folder=folder, progress=bars)
@@ -462,7 +465,7 @@ def _findings_of_video(search: Search, folder: Path, file: Path | None) -> Seque
 
 def _default_folder(source: Path, name: str) -> Path:
     """Return out/NAME or, where that holds the finding of another video, a name of its own."""
-    from dejacue.pipeline._find import replaced_video
+    from dejacue.finding._find import replaced_video
 
     folder = Path("out") / name
     if replaced_video(folder, source) is None:
@@ -473,9 +476,9 @@ def _default_folder(source: Path, name: str) -> Path:
 
 def _check(file: Path | None, folder: Path | None, outputs: Outputs, search: Search) -> None:
     """Refuse, before the work, outputs that cannot be written or that are read here."""
+    from dejacue.files.findings import DOCUMENT, holds_finding
     from dejacue.method.plan import DEFAULT_READOUT, as_readout
     from dejacue.method.strips import marked_states
-    from dejacue.sources.findings import DOCUMENT, holds_finding
 
     if outputs.questions is not None and outputs.questions < 1:
         raise InputError(f"--questions {outputs.questions}: give a number of frames, 1 or more")
@@ -504,7 +507,7 @@ def _check(file: Path | None, folder: Path | None, outputs: Outputs, search: Sea
 
 def _places(outputs: Outputs, saved: bool) -> tuple[Path | None, Path | None]:
     """Return a folder for the report, or one file; of a saved history, an existing file stays."""
-    from dejacue.sources.findings import holds_finding
+    from dejacue.files.findings import holds_finding
 
     output = outputs.output
     if output is None or holds_finding(output) or (os.path.isdir(output) and not saved):
@@ -537,7 +540,7 @@ def _export_for(file: Path, format: str | None) -> Export | None:
 def check_folder(folder: Path) -> None:
     """Refuse a folder that cannot be written to, or that holds a report or timeline which nothing
     shows to be ours: neither a finding nor the mark of our report lies beside it."""
-    from dejacue.sources.findings import holds_finding
+    from dejacue.files.findings import holds_finding
 
     check_place(folder, folder=True)
     report = folder / "report.html"

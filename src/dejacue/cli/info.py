@@ -21,7 +21,7 @@ FAMILIES = {"hf:": "transformers", "openclip:": "open_clip_torch", "timm:": "tim
 def info() -> None:
     """Show versions, the kernel in use, installed extras and available encoders."""
     from dejacue.method import kernel
-    from dejacue.sources.encoders.weights import FOLDER
+    from dejacue.models.weights import FOLDER
 
     used = kernel.engine("auto").name
     others = [name for name in (*kernel.compiled(), "numpy") if name != used]
@@ -53,7 +53,7 @@ def _version(package: str) -> str:
 
 def _encoders() -> str:
     """Return the names of the encoders by whether their files are here."""
-    from dejacue.sources.catalogue import catalogue
+    from dejacue.models.catalogue import catalogue
 
     states: dict[str, list[str]] = {}
     for model in catalogue().values():

@@ -18,7 +18,7 @@ import dejacue
 from dejacue.cli import options as o
 from dejacue.cli.tables import console, notes, say, show_tables, timeline_table
 from dejacue.errors import InputError, in_file, named
-from dejacue.sources.documents import as_json
+from dejacue.files.documents import as_json
 
 if TYPE_CHECKING:
     import numpy as np
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from dejacue.records import Interval
     from dejacue.records.update import Update
-    from dejacue.sources.video import Frame, Video
+    from dejacue.video.video import Frame, Video
 
     Mask: TypeAlias = NDArray[np.bool_] | None
 
@@ -72,9 +72,9 @@ def live(
 ) -> None:
     """Show which state the object is in while it is being filmed; Ctrl-C stops."""
     from dejacue.cli.find import NO_ANSWER, check_folder, write_folder
-    from dejacue.pipeline import Provenance
-    from dejacue.sources.masks._region import FIXED
-    from dejacue.sources.stream import is_stream, open_stream
+    from dejacue.files.findings import Provenance
+    from dejacue.masks._region import FIXED
+    from dejacue.video.stream import is_stream, open_stream
 
     values = o.settings(settings, SETTINGS)
     options = o.encoder_options(values, device)
@@ -147,9 +147,9 @@ def live(
 def masks_from_box(video: Video, box: str, tracker: str | None) -> Callable[[Frame], Mask]:
     """Return a function that gives the mask of each frame, one after the other; without a tracker,
     the box stays where it is."""
-    from dejacue.sources.tracks.base import box_mask
-    from dejacue.sources.tracks.prompts import TypedPrompts, parse_prompts, united
-    from dejacue.sources.tracks.propagate import PRESENCE
+    from dejacue.models.trackers.base import box_mask
+    from dejacue.models.trackers.prompts import TypedPrompts, parse_prompts, united
+    from dejacue.models.trackers.propagate import PRESENCE
 
     (prompt,), _ = parse_prompts(TypedPrompts(boxes=[box]))
     if prompt.frame not in (None, 0):
@@ -173,8 +173,8 @@ def masks_from_box(video: Video, box: str, tracker: str | None) -> Callable[[Fra
 def masks_from_files(
     video: Video, masks: Path, match: str, objects: str | None
 ) -> Callable[[Frame], Mask]:
-    from dejacue.pipeline import Job
-    from dejacue.pipeline.where import InMasks
+    from dejacue.finding.job import Job
+    from dejacue.finding.where import InMasks
 
     where = InMasks(masks=masks, match=match)
     observed = Job(video=video, where=where, objects=objects).observe(video)

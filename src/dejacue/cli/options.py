@@ -15,11 +15,12 @@ import msgspec
 import typer
 
 from dejacue.errors import InputError, unknown
-from dejacue.pipeline.request import FindRequest, LazyModel, Sampling, asked_fields
-from dejacue.sources.sizes import pixel_limit
+from dejacue.finding.request import FindRequest, LazyModel, Sampling, asked_fields
+from dejacue.video.sizes import pixel_limit
 
 if TYPE_CHECKING:
-    from dejacue.pipeline import EncoderOptions, TypedPrompts
+    from dejacue.finding.job import EncoderOptions
+    from dejacue.models.trackers.prompts import TypedPrompts
 
 ALLOW_SEVERAL_PATHS = {"allow_extra_args": True}  # single_path says what to do about them
 
@@ -80,13 +81,13 @@ def _readouts() -> list[str]:
 
 
 def _trackers() -> list[str]:
-    from dejacue.sources.tracks.sam2 import REPOSITORIES
+    from dejacue.models.trackers.sam2 import REPOSITORIES
 
     return ["sam2", *REPOSITORIES]
 
 
 def encoders() -> list[str]:
-    from dejacue.sources.encoders import ENCODERS, EXAMPLES, FAMILIES
+    from dejacue.models.encoders import ENCODERS, EXAMPLES, FAMILIES
 
     return [*ENCODERS, *FAMILIES, *EXAMPLES]
 
@@ -266,7 +267,7 @@ ReadoutName = Annotated[str, asked("readout", "--readout", "-r", values=_readout
 
 
 def encoder_options(values: Mapping[str, Any], device: str | None) -> EncoderOptions:
-    from dejacue.pipeline import EncoderOptions
+    from dejacue.finding.job import EncoderOptions
 
     names = ("backend", "precision", "templates")
     return EncoderOptions(device=device, **{name: values.get(name) for name in names})
@@ -330,8 +331,8 @@ def request(
     values   of the settings
     fields   further ones of the request, as they are typed
     """
-    from dejacue.pipeline.where import InMasks
-    from dejacue.sources.masks._masks import object_groups
+    from dejacue.finding.where import InMasks
+    from dejacue.masks._masks import object_groups
 
     context.with_resource(pixel_limit(values.get("max_pixels")))
     of_masks = {name: values[name] for name in MASK_SETTINGS if name in values}
@@ -347,6 +348,6 @@ def request(
 
 
 def typed_prompts(box: Texts, point: Texts, mask: Texts, **options: Any) -> TypedPrompts:
-    from dejacue.pipeline import TypedPrompts
+    from dejacue.models.trackers.prompts import TypedPrompts
 
     return TypedPrompts(box or (), point or (), masks=mask or (), **options)

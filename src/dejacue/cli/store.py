@@ -12,16 +12,16 @@ from rich.markup import escape
 from rich.table import Table
 
 import dejacue
+from dejacue.atomic import write_bytes
 from dejacue.cli import options as o
 from dejacue.cli.tables import Bars, make_table, notes, say, say_written, seconds, show_tables, span
-from dejacue.cluster import check_engine
+from dejacue.corpus.cluster import check_engine
 from dejacue.errors import InputError, counted, shortened
-from dejacue.sources.atomic import write_bytes
-from dejacue.sources.documents import as_json
+from dejacue.files.documents import as_json
 
 if TYPE_CHECKING:
+    from dejacue.corpus import Match, Store
     from dejacue.records import History, Note
-    from dejacue.store import Match, Store
 
 MAX_TABLE_ROWS = 1000
 MAX_LISTED_PROBLEMS = 20  # all are in the store
@@ -137,7 +137,7 @@ def add(
 
     The store is created if it is missing.
     """
-    from dejacue.store import StoreExists
+    from dejacue.corpus import StoreExists
 
     must_be_new = not files or encoder is not None or dtype is not None
     if must_be_new or not dejacue.Store.is_at(path):
@@ -178,7 +178,7 @@ def _histories(files: Sequence[Path], pictures: dict[str, bytes]) -> Iterator[Hi
 
 def _picture(history: Path) -> bytes | None:
     """Return the picture of an export (ID.jpg), or one of a finding (ID.thumbnails.npz)."""
-    from dejacue.sources.findings import pictures_path, read_pictures
+    from dejacue.files.findings import pictures_path, read_pictures
 
     exported = history.with_name(history.name.removesuffix(".history.npz") + ".jpg")
     if history.name.endswith(".history.npz") and exported.is_file():
@@ -377,11 +377,11 @@ def query(
     history, every occurrence of a state is listed, in time. How far to trust
     it is told where --top is not 0.
     """
-    from dejacue.pipeline._encode import mini_warning
-    from dejacue.pipeline._readout import encoded_words
-    from dejacue.pipeline.finding import check_teachers, read_teachers
-    from dejacue.sources.encoders import encoder_name, knows_no_words
-    from dejacue.store import check_output
+    from dejacue.corpus import check_output
+    from dejacue.finding._encode import mini_warning
+    from dejacue.finding._readout import encoded_words
+    from dejacue.finding.finding import check_teachers, read_teachers
+    from dejacue.models.encoders import encoder_name, knows_no_words
 
     options = o.encoder_from(settings, device)
     if vocabulary is None and not like:

@@ -24,13 +24,13 @@ from rich.progress import (
 from rich.table import Table
 from rich.text import Text
 
+from dejacue.atomic import write_text
 from dejacue.errors import counted
-from dejacue.sources.atomic import write_text
 
 if TYPE_CHECKING:
+    from dejacue.models.detectors import ObjectSearch
     from dejacue.records import Timeline, Window
     from dejacue.records.reference import References
-    from dejacue.sources.detectors import ObjectSearch
 
 FILE_WIDTH = 120  # letters of a line
 LINE_S = 10.0  # from one line of progress to the next, where the output is a file
@@ -239,7 +239,7 @@ def timeline_table(timeline: Timeline, references: References | None = None) -> 
 
 def objects_table(search: ObjectSearch, numbers: Iterable[int]) -> Table:
     """Return a row for each object that was found by name and followed."""
-    from dejacue.pipeline.by_name import table_row
+    from dejacue.finding.by_name import table_row
 
     rows = [(str(number), *table_row(search, number)) for number in numbers]
     return make_table("objects found", (">object", "name", "place", ">score", "frames"), rows)

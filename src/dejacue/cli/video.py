@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.markup import escape
 
+from dejacue.atomic import check_place
 from dejacue.cli import options as o
 from dejacue.cli.tables import Bars, console, notes, say
 from dejacue.errors import InputError, counted
-from dejacue.sources.atomic import check_place
 
 if TYPE_CHECKING:
-    from dejacue.sources.tracks import TrackNotes
+    from dejacue.models.trackers import TrackNotes
 
 MAX_LISTED_DOUBTS = 10
 TRACK_SETTINGS = {**o.VIDEO_SETTINGS, **o.PRECISION}
@@ -66,7 +66,9 @@ def track(
     settings: Annotated[o.Texts, o.setting(TRACK_SETTINGS)] = None,
 ) -> None:
     """Track an object through a video from a box, a click or a mask."""
-    from dejacue.pipeline import Job, Sampling, TrackerOptions, follow
+    from dejacue.finding.job import Job
+    from dejacue.finding.request import Sampling
+    from dejacue.models.trackers.follow import TrackerOptions, follow
     from dejacue.records import Note
 
     values = o.settings(settings, TRACK_SETTINGS)
@@ -134,9 +136,10 @@ def encode(
     settings: Annotated[o.Texts, o.setting(ENCODE_SETTINGS)] = None,
 ) -> None:
     """Turn a video and the masks of an object into a history of features."""
-    from dejacue.pipeline import Job, Sampling
-    from dejacue.pipeline import encode as encode_objects
-    from dejacue.pipeline.ingest.writer import check_room, open_store
+    from dejacue.corpus.ingest.writer import check_room, open_store
+    from dejacue.finding._encode import encode as encode_objects
+    from dejacue.finding.job import Job
+    from dejacue.finding.request import Sampling
 
     values = o.settings(settings, ENCODE_SETTINGS)
     sampled = Sampling.between(start, end, stride=stride, fps=fps, stream=stream)

@@ -13,7 +13,7 @@ from dejacue.cli import options as o
 from dejacue.cli.tables import say, show_tables
 
 if TYPE_CHECKING:
-    from dejacue.sources.catalogue import CatalogueEntry
+    from dejacue.models.catalogue import CatalogueEntry
 
 weights = typer.Typer(
     help="Model files of encoders, trackers and detectors: list, download and check them.",
@@ -22,7 +22,7 @@ weights = typer.Typer(
 
 
 def _names(incomplete: str) -> list[str]:
-    from dejacue.sources.catalogue import catalogue
+    from dejacue.models.catalogue import catalogue
 
     return [name for name in catalogue() if name.startswith(incomplete)]
 
@@ -43,7 +43,7 @@ SomeNames = Annotated[
 
 def _models(names: list[str] | None) -> list[CatalogueEntry]:
     """Return the models of these names, which are all checked before anything is done."""
-    from dejacue.sources.catalogue import catalogue, model_named
+    from dejacue.models.catalogue import catalogue, model_named
 
     return [model_named(name) for name in names] if names else list(catalogue().values())
 
@@ -125,7 +125,7 @@ def fetch(names: Names) -> None:
 @weights.command()
 def check(names: Names) -> None:
     """Check every hash, and whether siglip2 is the model of the paper."""
-    from dejacue.sources.catalogue import check_model
+    from dejacue.models.catalogue import check_model
 
     for model in _models(names):
         for line in check_model(model):

@@ -1,7 +1,7 @@
 """Timelines against references: means, intervals, and paired comparisons of methods (§7).
 
 What the methods and the references do not share is named and refused, or left out for all
-methods. No file is read here; sources/results.py turns files into these records.
+methods. No file is read here; files/results.py turns files into these records.
 """
 
 from __future__ import annotations

@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from dejacue.atomic import TEMPORARY, remove_left_file
 from dejacue.errors import InputError
+from dejacue.files.histories import file_name
 from dejacue.records import History, Timeline
-from dejacue.sources.atomic import TEMPORARY, remove_left_file
-from dejacue.sources.files import file_name
-from dejacue.sources.video import open_video, write_video
+from dejacue.video.video import open_video, write_video
 
 DEFAULT_RATE = 25.0  # frames per second
 

@@ -14,12 +14,12 @@ from typing import Any
 import numpy as np
 
 from dejacue.method.strips import Strip
+from dejacue.models.trackers.base import Box
 from dejacue.records._html import COLOURS
 from dejacue.records.arrays import Pixels
 from dejacue.records.example import NONE
 from dejacue.report.thumbnails import small_size
-from dejacue.sources.sizes import FORMATS
-from dejacue.sources.tracks.base import Box
+from dejacue.video.sizes import FORMATS
 
 COLUMNS, WIDTH, GAP, LINE_HEIGHT = 6, 240, 8, 16  # pixels, but for the columns
 PAPER, INK = (255, 255, 255), (34, 34, 34)

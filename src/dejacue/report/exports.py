@@ -18,14 +18,14 @@ from importlib.util import find_spec
 from typing import Any
 
 from dejacue.errors import InputError, StrPath
+from dejacue.files.formats.clock import average_rate, frame_ends_s
+from dejacue.files.formats.fiftyone import temporal_detections
+from dejacue.files.formats.label_studio import view
+from dejacue.files.formats.registry import FORMATS
+from dejacue.files.formats.spans import Marks, Span
+from dejacue.files.formats.tables import table_bytes
 from dejacue.records import History, Interval, Note, Timeline
 from dejacue.records.note import in_order
-from dejacue.sources.formats.clock import average_rate, frame_ends_s
-from dejacue.sources.formats.fiftyone import temporal_detections
-from dejacue.sources.formats.label_studio import view
-from dejacue.sources.formats.registry import FORMATS
-from dejacue.sources.formats.spans import Marks, Span
-from dejacue.sources.formats.tables import table_bytes
 
 Timelines = Timeline | Iterable[Timeline]
 Histories = History | Iterable[History]

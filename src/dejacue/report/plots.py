@@ -12,12 +12,12 @@ from typing import Any
 
 import numpy as np
 
+from dejacue.atomic import write_whole
 from dejacue.errors import InputError, StrPath
 from dejacue.records import History, Interval, Timeline
 from dejacue.records._html import COLOURS
 from dejacue.records.reference import References
 from dejacue.report._timeline import Axis, curves, scores_of, windows_of
-from dejacue.sources.atomic import write_whole
 
 TITLE_WIDTH, MAX_LINES = 480, 3  # of a title; its width in points
 MAX_LISTED = 3  # windows of a title

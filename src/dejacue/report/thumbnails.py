@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 
 import numpy as np
 
+from dejacue.files.findings import Pictures
 from dejacue.records.arrays import Flags, Pixels
-from dejacue.sources.crops import crop
-from dejacue.sources.findings import Pictures
+from dejacue.video.crops import crop
 
 if TYPE_CHECKING:
     from PIL.Image import Image

@@ -18,17 +18,17 @@ from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 
 from dejacue._version import __version__
+from dejacue.atomic import write_text
 from dejacue.errors import DejaCueError, InputError, lacks_memory, one_line
+from dejacue.files.histories import read_vocabulary, vocabulary_yaml
+from dejacue.masks._region import FIXED
 from dejacue.method.coordinates import COORDINATES
 from dejacue.method.plan import PRESETS, READOUTS
+from dejacue.models.encoders import BUILT_IN, EXAMPLES, SIZES
+from dejacue.models.trackers import default_tracker
+from dejacue.models.trackers.sam2 import REPOSITORIES
 from dejacue.records import Vocabulary
 from dejacue.report.exports import EXPORTS
-from dejacue.sources.atomic import write_text
-from dejacue.sources.encoders import BUILT_IN, EXAMPLES, SIZES
-from dejacue.sources.files import read_vocabulary, vocabulary_yaml
-from dejacue.sources.masks._region import FIXED
-from dejacue.sources.tracks import default_tracker
-from dejacue.sources.tracks.sam2 import REPOSITORIES
 from dejacue.studio import findings, job_routes, teaching, videos
 from dejacue.studio.errors import Changed, check_revision, revision_of, status_of
 from dejacue.studio.models import Id, Json, PairsToo, RequestModel, Revision, StudioDep, Text

@@ -16,17 +16,18 @@ from fastapi import Path as InPath
 from pydantic import Field
 
 from dejacue.errors import DejaCueError, InputError, unknown
+from dejacue.files.findings import read_document
+from dejacue.files.histories import file_name
+from dejacue.files.npz import read_npz
+from dejacue.finding.finding import Finding
+from dejacue.finding.job import EncoderOptions
+from dejacue.masks._region import is_region, open_region
 from dejacue.method.plan import READOUTS, readout_from
 from dejacue.method.strips import Border, Strip, marked, open_borders
-from dejacue.pipeline import EncoderOptions, Finding
+from dejacue.models.trackers import read_notes
 from dejacue.records import Example, Interval, Note, Vocabulary
 from dejacue.records.note import in_order
 from dejacue.report.exports import EXPORTS
-from dejacue.sources.files import file_name
-from dejacue.sources.findings import read_document
-from dejacue.sources.masks._region import is_region, open_region
-from dejacue.sources.npz import read_npz
-from dejacue.sources.tracks import read_notes
 from dejacue.studio.errors import NotThere, check_revision
 from dejacue.studio.models import (
     Frame,

@@ -13,16 +13,19 @@ from fastapi.responses import StreamingResponse
 from pydantic import Field, TypeAdapter
 
 from dejacue.errors import InputError
-from dejacue.pipeline import FindRequest, Job, Sampling, Search, follow
-from dejacue.pipeline.by_name import SEARCH_FILE, SearchByName, describe
+from dejacue.finding._find import Search
+from dejacue.finding.by_name import SEARCH_FILE, SearchByName, describe
+from dejacue.finding.job import Job
+from dejacue.finding.request import FindRequest, Sampling
+from dejacue.masks import open_masks
+from dejacue.models.catalogue import default_encoder, missing_models, model_named
+from dejacue.models.detectors.base import check_names
+from dejacue.models.detectors.zero_shot import DEFAULT
+from dejacue.models.encoders import knows_no_words
+from dejacue.models.trackers import RawPrompt
+from dejacue.models.trackers.follow import follow
 from dejacue.progress import Progress
 from dejacue.records import Note, Vocabulary
-from dejacue.sources.catalogue import default_encoder, missing_models, model_named
-from dejacue.sources.detectors.base import check_names
-from dejacue.sources.detectors.zero_shot import DEFAULT
-from dejacue.sources.encoders import knows_no_words
-from dejacue.sources.masks import open_masks
-from dejacue.sources.tracks import RawPrompt
 from dejacue.studio.errors import check_revision
 from dejacue.studio.findings import ReadingSettings, WordsModel, no_words, vocabulary
 from dejacue.studio.jobs import ENDED, BackgroundTask, Work

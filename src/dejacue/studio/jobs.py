@@ -1,6 +1,6 @@
 """Long work in the background: one job at a time, with progress; cancelled, it keeps what it can.
 
-A job that is requested again goes on where it was stopped: the pipeline itself reuses what is done.
+A job that is requested again goes on where it was stopped: ``find`` itself reuses what is done.
 Jobs are kept as files; those that a killed studio has left are interrupted.
 """
 
@@ -18,9 +18,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from dejacue.atomic import write_text
 from dejacue.errors import Cancelled, DejaCueError, InputError, lacks_memory, one_line
 from dejacue.records import Note
-from dejacue.sources.atomic import write_text
 from dejacue.studio.errors import Conflict, NotThere
 
 _log = logging.getLogger("dejacue")

@@ -20,7 +20,7 @@ from starlette.exceptions import HTTPException
 from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
 from starlette.types import Message, Receive, Scope, Send
 
-from dejacue.sources.atomic import TEMPORARY
+from dejacue.atomic import TEMPORARY
 from dejacue.studio.workspace import LOOPBACK
 
 SAFE_METHODS = ("GET", "HEAD")

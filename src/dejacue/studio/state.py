@@ -13,24 +13,25 @@ from cachetools import LRUCache, cached
 from numpy.typing import NDArray
 
 from dejacue.errors import InputError
-from dejacue.pipeline import EncoderOptions, Finding
-from dejacue.pipeline.by_name import SEARCH_FILE
+from dejacue.files.findings import DOCUMENT, Provenance, read_document
+from dejacue.files.results import read_references
+from dejacue.finding.by_name import SEARCH_FILE
+from dejacue.finding.finding import Finding
+from dejacue.finding.job import EncoderOptions
+from dejacue.masks import Masks, open_masks
+from dejacue.masks._region import REGION_FILE
+from dejacue.models.detectors import Detector, load_detector
+from dejacue.models.encoders import Encoder, check_name, encoder_name
+from dejacue.models.encoders.base import Crops, Rows
+from dejacue.models.trackers import Tracker, check_tracker, match_of
+from dejacue.models.trackers.follow import TrackerOptions
 from dejacue.records import History, Note, Reference
 from dejacue.records.words import Spelling
-from dejacue.sources.detectors import Detector, load_detector
-from dejacue.sources.encoders import Encoder, check_name, encoder_name
-from dejacue.sources.encoders.base import Crops, Rows
-from dejacue.sources.findings import DOCUMENT, Provenance, read_document
-from dejacue.sources.frames import Frames, open_frames
-from dejacue.sources.masks import Masks, open_masks
-from dejacue.sources.masks._region import REGION_FILE
-from dejacue.sources.results import read_references
-from dejacue.sources.tracks import Tracker, check_tracker, match_of
-from dejacue.sources.tracks.follow import TrackerOptions
-from dejacue.sources.video import Frame
 from dejacue.studio.errors import NotThere, revision_of
 from dejacue.studio.jobs import TaskQueue
 from dejacue.studio.workspace import Contents, Workspace
+from dejacue.video.frames import Frames, open_frames
+from dejacue.video.video import Frame
 
 MAX_FINDINGS, MAX_VIDEOS, MAX_TEXTS, MAX_SUMMARIES = 4, 6, 20_000, 20_000  # that are cached
 PLAYLISTS = ("hls", "concat", "dash", "sdp", "rtsp")  # formats that name other files to be opened

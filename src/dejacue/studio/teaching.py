@@ -13,17 +13,20 @@ from typing import Annotated, Any, NamedTuple
 
 from fastapi import APIRouter, Query
 
+from dejacue.corpus import Store
 from dejacue.errors import Cancelled, DejaCueError, InputError, one_line
+from dejacue.files.findings import Provenance, read_document
+from dejacue.files.histories import file_name, read_vocabulary
+from dejacue.finding._find import Search
+from dejacue.finding.by_name import read_search
+from dejacue.finding.finding import Finding
+from dejacue.finding.job import Job
+from dejacue.finding.request import FindRequest
+from dejacue.masks import sees_whole_picture
 from dejacue.method.readout import Readout
 from dejacue.method.teaching import taught
-from dejacue.pipeline import Finding, FindRequest, Job, Search
-from dejacue.pipeline.by_name import read_search
 from dejacue.progress import Progress, silent
 from dejacue.records import Vocabulary
-from dejacue.sources.files import file_name, read_vocabulary
-from dejacue.sources.findings import Provenance, read_document
-from dejacue.sources.masks import sees_whole_picture
-from dejacue.store import Store
 from dejacue.studio.errors import NEW
 from dejacue.studio.findings import APPLIED, finding_row, objects_of
 from dejacue.studio.jobs import TaskProgress, Work

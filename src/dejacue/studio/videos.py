@@ -16,23 +16,23 @@ from fastapi import Path as InPath
 from fastapi.responses import FileResponse
 from pydantic import Field
 
+from dejacue.atomic import TEMPORARY
 from dejacue.errors import InputError
-from dejacue.pipeline import Finding
+from dejacue.finding.finding import Finding
+from dejacue.models.trackers import Prompt
+from dejacue.models.trackers.prompts import united
 from dejacue.records.arrays import Flags
 from dejacue.report.scene import packed
-from dejacue.sources._sampling import Unreadable
-from dejacue.sources.atomic import TEMPORARY
-from dejacue.sources.crops import crop
-from dejacue.sources.frames import Frames, jpeg
-from dejacue.sources.images import SUFFIXES, read_rgb
-from dejacue.sources.tracks import Prompt
-from dejacue.sources.tracks.prompts import united
-from dejacue.sources.video import Frame as VideoFrame
 from dejacue.studio.errors import Conflict, NotThere
 from dejacue.studio.findings import objects_of
 from dejacue.studio.models import MAX_FRAME, Frame, Id, Json, RequestModel, StudioDep, Text
 from dejacue.studio.state import Studio, whole_frames
 from dejacue.studio.workspace import MEDIA
+from dejacue.video._sampling import Unreadable
+from dejacue.video.crops import crop
+from dejacue.video.frames import Frames, jpeg
+from dejacue.video.images import SUFFIXES, read_rgb
+from dejacue.video.video import Frame as VideoFrame
 
 MAX_OUTLINED_SIDE = 640  # pixels of the mask that is outlined; finer steps are not seen
 UPLOADS = "uploads"  # folder of the workspace

@@ -13,12 +13,12 @@ from dataclasses import dataclass, field
 from pathlib import Path, PureWindowsPath
 from typing import Any, NamedTuple
 
+from dejacue.atomic import check_place, is_temporary
+from dejacue.corpus._index import NAME as STORE_INDEX
 from dejacue.errors import InputError, shortened
-from dejacue.sources.atomic import check_place, is_temporary
-from dejacue.sources.findings import DOCUMENT
-from dejacue.sources.images import is_image
-from dejacue.store._index import NAME as STORE_INDEX
+from dejacue.files.findings import DOCUMENT
 from dejacue.studio.errors import NotThere
+from dejacue.video.images import is_image
 
 try:
     import fcntl

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 import dejacue
+from dejacue.atomic import check_place
 from dejacue.cli import options as o
 from dejacue.cli.evaluate import as_csv, counts, evaluation_tables, methods_table
 from dejacue.cli.store import conditions
 from dejacue.cli.tables import Bars, make_table, note, notes, say, say_written, show, show_tables
 from dejacue.errors import InputError, counted
-from dejacue.sources.atomic import check_place
 
 if TYPE_CHECKING:
     from dejacue.evaluation.evaluate import Evaluation

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 from rich.table import Table
 
 import dejacue
+from dejacue.atomic import check_place
 from dejacue.cli.tables import make_table, notes, say, say_written, show_tables
 from dejacue.errors import InputError, in_file
-from dejacue.sources.atomic import check_place
 
 if TYPE_CHECKING:
     from dejacue.records import History
@@ -53,7 +53,7 @@ def fit(
 
 def _pairs(place: Path, ids: set[str], words: Path | None, encoder: str | None) -> list[Pair]:
     """Return the labelled histories of a finding, a file or a store, each with its words."""
-    from dejacue.sources.findings import holds_finding
+    from dejacue.files.findings import holds_finding
 
     if place.is_dir() and holds_finding(place):
         finding = dejacue.Finding.read(place)
@@ -68,7 +68,7 @@ def _pairs(place: Path, ids: set[str], words: Path | None, encoder: str | None) 
 
 
 def _described(histories: Iterable[History], words: Path | None, encoder: str | None) -> list[Pair]:
-    from dejacue.pipeline._readout import encoded_words
+    from dejacue.finding._readout import encoded_words
 
     pairs: list[Pair] = []
     for history in histories:

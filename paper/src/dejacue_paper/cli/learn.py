@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 from rich.table import Table
 
+from dejacue.atomic import check_place
 from dejacue.cli.tables import Bars, note, notes, say_written, show_tables, timeline_table
 from dejacue.errors import Cancelled, InputError, counted, need, unknown
+from dejacue.files.histories import read_history, read_vocabulary
+from dejacue.files.results import read_references, write_timelines
 from dejacue.method.localization import locate
 from dejacue.records import History, Vocabulary, Window
-from dejacue.sources.atomic import check_place
-from dejacue.sources.files import read_history, read_vocabulary
-from dejacue.sources.results import read_references, write_timelines
 from dejacue_paper.data.release import load_release
 from dejacue_paper.learn.decoders import DECODERS, REMEDY
 from dejacue_paper.method.windows import description_windows

@@ -9,7 +9,7 @@ from rich.table import Table
 
 from dejacue.cli.tables import say, show_tables
 from dejacue.errors import unknown
-from dejacue.sources.results import write_references
+from dejacue.files.results import write_references
 from dejacue_paper.data.release import Entries, Release, fetch_release, load_release
 
 GROUPS = ("vost", "seven", "development")

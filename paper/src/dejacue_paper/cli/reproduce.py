@@ -12,9 +12,9 @@ from rich.markup import escape
 from rich.progress import Progress, SpinnerColumn, TextColumn
 from rich.table import Table
 
+from dejacue.atomic import check_place, write_text, write_whole
 from dejacue.cli.tables import console, show_tables
 from dejacue.errors import InputError, MissingData
-from dejacue.sources.atomic import check_place, write_text, write_whole
 from dejacue_paper.experiments import ON_REQUEST, REGISTRY, experiment
 from dejacue_paper.experiments.captions import CAPTIONS, LEGEND
 from dejacue_paper.experiments.corpus import Benchmark

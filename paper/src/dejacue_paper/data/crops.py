@@ -88,7 +88,7 @@ def _of_scene(
     between: float,
     least: float,
 ) -> Iterator[Crop]:
-    from dejacue.sources.crops import picture
+    from dejacue.video.crops import picture
 
     labels = scene.story.labels
     pure = [np.flatnonzero(labels == state) for state in scene.story.states]

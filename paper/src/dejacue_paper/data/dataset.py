@@ -11,20 +11,20 @@ from dataclasses import replace as changed
 from fnmatch import fnmatchcase
 from typing import Any
 
+from dejacue.corpus import Store
+from dejacue.corpus.ingest import ingest
+from dejacue.corpus.ingest.writer import Ingested, check_encoder_of, encoder_of
 from dejacue.errors import InputError, StrPath, named, unknown
 from dejacue.evaluation.evaluate import Evaluation, evaluate
+from dejacue.finding._readout import LoadedVocabulary
+from dejacue.finding.job import EncoderOptions
 from dejacue.method.localization import locate_many
 from dejacue.method.plan import Plan
 from dejacue.method.readout import Readout
-from dejacue.pipeline._readout import LoadedVocabulary
-from dejacue.pipeline.ingest import ingest
-from dejacue.pipeline.ingest.writer import Ingested, check_encoder_of, encoder_of
-from dejacue.pipeline.job import EncoderOptions
+from dejacue.models.encoders import Encoder
 from dejacue.progress import Progress, default_progress
 from dejacue.records import Reference, Timeline, Vocabulary
 from dejacue.records.history import MEANINGLESS
-from dejacue.sources.encoders import Encoder
-from dejacue.store import Store
 from dejacue_paper.data.layouts import Clip, Dataset, clip_rows, open_dataset
 
 READOUTS = ("contrast", "published", "whole-history", "longest-run")

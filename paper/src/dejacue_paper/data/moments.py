@@ -11,14 +11,14 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
+from dejacue.atomic import write_bytes
 from dejacue.errors import InputError, StrPath, in_file, named
+from dejacue.files.documents import as_json, parse_documents, parse_json, read_text
+from dejacue.files.formats.registry import MAX_BYTES, Format
+from dejacue.files.formats.spans import Marks, Span, member, times
+from dejacue.files.results import references_as, references_in
 from dejacue.records import Reference
 from dejacue.report.exports import Histories, Timelines, Videos, seconds, with_histories
-from dejacue.sources.atomic import write_bytes
-from dejacue.sources.documents import as_json, parse_documents, parse_json, read_text
-from dejacue.sources.formats.registry import MAX_BYTES, Format
-from dejacue.sources.formats.spans import Marks, Span, member, times
-from dejacue.sources.results import references_as, references_in
 
 
 def qvhighlights_answers(

@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Any
 
 from dejacue.errors import InputError, MissingData, in_file
+from dejacue.files.documents import read_json
 from dejacue.records import Window
-from dejacue.sources.documents import read_json
 from dejacue_paper.data.annotation import Event
 
 SEED = 3407

@@ -19,13 +19,13 @@ from typing import Any, overload
 import numpy as np
 from numpy.typing import NDArray
 
+from dejacue.atomic import cache_folder, resolved
 from dejacue.errors import DejaCueError, InputError, MissingData, first_line, in_file, unknown
+from dejacue.files.documents import read_json
+from dejacue.files.histories import grouped_vocabulary, read_vocabulary
+from dejacue.files.npz import read_npz
+from dejacue.models.encoders.sentences import release_folder
 from dejacue.records import History, Reference, Vocabulary, Window
-from dejacue.sources.atomic import cache_folder, resolved
-from dejacue.sources.documents import read_json
-from dejacue.sources.encoders.sentences import release_folder
-from dejacue.sources.files import grouped_vocabulary, read_vocabulary
-from dejacue.sources.npz import read_npz
 
 REPOSITORY = "HaofanCao/deja-cue-data"
 ENCODER = "google/siglip2-base-patch16-224@75de2d55ec2d0b4efc50b3e9ad70dba96a7b2fa2"

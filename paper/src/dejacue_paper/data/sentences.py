@@ -12,7 +12,7 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
-from dejacue.sources.encoders.sentences import cosines, read_sentences
+from dejacue.models.encoders.sentences import cosines, read_sentences
 from dejacue_paper.data.release import TEMPLATES, Release, load_release
 
 

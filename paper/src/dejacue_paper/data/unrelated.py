@@ -13,12 +13,12 @@ from pathlib import Path
 
 import numpy as np
 
+from dejacue.atomic import cache_folder
 from dejacue.errors import DejaCueError
+from dejacue.files.npz import read_npz, write_npz
+from dejacue.models.encoders import Encoder
+from dejacue.models.encoders.base import encode_vocabulary
 from dejacue.records import Vocabulary
-from dejacue.sources.atomic import cache_folder
-from dejacue.sources.encoders import Encoder
-from dejacue.sources.encoders.base import encode_vocabulary
-from dejacue.sources.npz import read_npz, write_npz
 from dejacue_paper.data.rendered import FAMILIES
 
 PAIRS = (

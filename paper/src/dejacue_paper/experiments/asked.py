@@ -15,9 +15,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from dejacue.corpus import Store
 from dejacue.evaluation import compare
 from dejacue.method.coordinates import unit_rows
-from dejacue.store import Store
 from dejacue_paper.data.release import ReleaseEntry
 from dejacue_paper.experiments.beyond import HALVES, sets
 from dejacue_paper.experiments.corpus import Benchmark, Corpus, Table

@@ -23,9 +23,9 @@ from numpy.typing import NDArray
 
 from dejacue.evaluation import group_means, metrics
 from dejacue.evaluation.overlap import METRICS
+from dejacue.models.encoders import Encoder, encode_vocabulary, load_encoder
 from dejacue.records import History
-from dejacue.sources.crops import picture
-from dejacue.sources.encoders import Encoder, encode_vocabulary, load_encoder
+from dejacue.video.crops import picture
 from dejacue_paper.data.release import ReleaseEntry
 from dejacue_paper.data.rendered import FAMILIES, MASK_NOISES, TOPOLOGIES, RenderedScene, render
 from dejacue_paper.experiments._baselines import oracle

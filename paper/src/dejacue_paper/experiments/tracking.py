@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dejacue.sources.crops import picture
-from dejacue.sources.tracks.base import Box, bounding_box, box_mask
-from dejacue.sources.tracks.doubts import Series, colour_signature, find_doubts
+from dejacue.models.trackers.base import Box, bounding_box, box_mask
+from dejacue.models.trackers.doubts import Series, colour_signature, find_doubts
+from dejacue.video.crops import picture
 from dejacue_paper.data.release import ReleaseEntry
 from dejacue_paper.data.rendered import MaskNoise, RenderedScene, render
 from dejacue_paper.experiments import rendered

@@ -13,9 +13,9 @@ from itertools import combinations, product
 import numpy as np
 
 from dejacue.evaluation import METRICS, best_tiou, compare, metrics
+from dejacue.finding.words import check_words
 from dejacue.method.contrast import Contrast
 from dejacue.method.coordinates import unit_rows
-from dejacue.pipeline.words import check_words
 from dejacue.records import Vocabulary
 from dejacue_paper.data.release import TEMPLATES, ReleaseEntry
 from dejacue_paper.experiments.beyond import HALVES, sets

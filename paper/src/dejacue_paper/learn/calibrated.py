@@ -26,8 +26,10 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from dejacue.atomic import write_text
 from dejacue.errors import InputError, brief, counted, in_file, unknown
 from dejacue.evaluation import METRICS, best_tiou, compare, group_means, metrics
+from dejacue.files.documents import as_json, declared, read_json
 from dejacue.method import scan as s
 from dejacue.method.contrast import Contrast, ContrastView
 from dejacue.method.coordinates import as_coordinates, check_pair
@@ -37,8 +39,6 @@ from dejacue.method.readout import Readout, View
 from dejacue.method.scan_readout import Scan
 from dejacue.method.state_readout import of_states
 from dejacue.records import Evidence, History, Note, Reference, Vocabulary, Window
-from dejacue.sources.atomic import write_text
-from dejacue.sources.documents import as_json, declared, read_json
 from dejacue_paper.method.windows import best_of_descriptions
 
 SCHEMA = "dejacue.calibrated/1"

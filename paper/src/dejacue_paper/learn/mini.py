@@ -1,6 +1,6 @@
 """Train ``mini``, the small encoder that is embedded in the package, on rendered scenes.
 
-    python -m dejacue_paper.learn.mini --out src/dejacue/sources/encoders
+    python -m dejacue_paper.learn.mini --out src/dejacue/models/encoders
 
 Renders crops of training scenes (with seeds above those of tests, demos and measurements), trains
 an image and a text tower so that a crop is near the descriptions of its state, and writes both as
@@ -22,8 +22,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dejacue.errors import extra, need
-from dejacue.sources.encoders.base import FORMS
-from dejacue.sources.encoders.mini import SIZE, TOKENS, WordTokenizer
+from dejacue.models.encoders.base import FORMS
+from dejacue.models.encoders.mini import SIZE, TOKENS, WordTokenizer
 from dejacue_paper.data.crops import crops
 from dejacue_paper.data.rendered import FAMILIES
 
@@ -264,7 +264,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--device", default=None)
     parser.add_argument("--workers", type=int, default=os.cpu_count() or 1)
     options = parser.parse_args(argv)
-    from dejacue.sources.encoders.torch_models import choose_device
+    from dejacue.models.encoders.torch_models import choose_device
 
     device = choose_device(options.device)
     options.out.mkdir(parents=True, exist_ok=True)

@@ -1,6 +1,6 @@
 """Measure where the rows of ``mini`` lie for rendered scenes, so that it can tell other footage.
 
-    python -m dejacue_paper.learn.mini_scenes --out src/dejacue/sources/encoders/mini_scenes.npz
+    python -m dejacue_paper.learn.mini_scenes --out src/dejacue/models/encoders/mini_scenes.npz
 
 Renders crops with the seeds of training, encodes them, and writes their mean and a matrix that
 makes their deviations round (squared lengths after it are Mahalanobis distances).

@@ -17,8 +17,8 @@ from dejacue.errors import InputError
 from dejacue.method.coordinates import check_pair
 from dejacue.method.plan import Plan
 from dejacue.method.readout import HistoryBatch, Readout, View
+from dejacue.models.encoders.mini import content_words
 from dejacue.records import History, Vocabulary
-from dejacue.sources.encoders.mini import content_words
 
 
 def state_p_values(

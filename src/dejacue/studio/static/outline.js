@@ -6,7 +6,7 @@ import { clamp, html, useEffect, useLayoutEffect, useRef, useState } from "./ui.
 
 const REST_MS = 60, MAX_CACHED_FRAMES = 1000;
 const AHEAD = 20, CHUNK = 40;  // frames: how far outlines are there before they are played, and at once
-const PADDING = .2, GREY = "#7f7f7f", CROP = 160;  // as sources/crops.py crops
+const PADDING = .2, GREY = "#7f7f7f", CROP = 160;  // as video/crops.py crops
 
 // Asks for polygons and keeps them: of the frame that rests, or of those that will be played next.
 // fresh: changes when the object was followed again

@@ -11,7 +11,7 @@ from pathlib import Path
 import msgspec
 
 from dejacue.errors import InputError, in_file
-from dejacue.sources.documents import Finite, declared, read_json
+from dejacue.files.documents import Finite, declared, read_json
 from dejacue_paper.data.layouts.records import Clip, Dataset, Layout, check, scenes_in
 
 SPLITS = ("train", "val", "test")

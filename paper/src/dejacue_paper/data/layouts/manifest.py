@@ -9,9 +9,9 @@ import os
 from pathlib import Path
 from typing import Any
 
+from dejacue.atomic import check_place, write_text
 from dejacue.errors import InputError
-from dejacue.sources.atomic import check_place, write_text
-from dejacue.sources.files import file_name
+from dejacue.files.histories import file_name
 from dejacue_paper.data.layouts.records import Clip, Dataset
 
 COLUMNS = ("id", "video", "masks", "objects", "object", "source", "kind")

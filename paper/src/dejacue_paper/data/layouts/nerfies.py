@@ -12,8 +12,8 @@ from pathlib import Path
 import msgspec
 
 from dejacue.errors import InputError, in_file
-from dejacue.sources.documents import declared, read_json
-from dejacue.sources.images import folders_in
+from dejacue.files.documents import declared, read_json
+from dejacue.video.images import folders_in
 from dejacue_paper.data.layouts.records import (
     Clip,
     Dataset,

@@ -9,8 +9,8 @@ import re
 from pathlib import Path
 
 from dejacue.errors import InputError
-from dejacue.sources.images import natural
-from dejacue.sources.npz import read_header
+from dejacue.files.npz import read_header
+from dejacue.video.images import natural
 from dejacue_paper.data.layouts.records import Clip, Dataset, Layout, scenes_in
 
 POSES = "poses_bounds.npy"

@@ -11,10 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dejacue.errors import InputError, first_line, in_file
-from dejacue.sources._sampling import FrameChoice, Picture, Unreadable
-from dejacue.sources.images import Images, read_rgb
-from dejacue.sources.sizes import open_picture
-from dejacue.sources.video import Video, _key
+from dejacue.video._sampling import FrameChoice, Picture, Unreadable
+from dejacue.video.images import Images, read_rgb
+from dejacue.video.sizes import open_picture
+from dejacue.video.video import Video, _key
 
 
 def open_pictures(

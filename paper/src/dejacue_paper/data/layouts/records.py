@@ -13,8 +13,8 @@ from typing import Any
 
 from dejacue.errors import DejaCueError, InputError, SeveralProblems, shortened
 from dejacue.records import Reference, Vocabulary, Window
-from dejacue.sources.images import folders_in, is_image, natural
-from dejacue.sources.video import Video, open_video
+from dejacue.video.images import folders_in, is_image, natural
+from dejacue.video.video import Video, open_video
 from dejacue_paper.data.layouts.pictures import open_pictures
 
 

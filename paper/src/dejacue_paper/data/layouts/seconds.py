@@ -34,13 +34,13 @@ from typing import Any
 import numpy as np
 
 from dejacue.errors import InputError, counted, extra, in_file, named, need
+from dejacue.files.documents import parse_json, read_text
+from dejacue.files.histories import read_vocabulary
 from dejacue.progress import Progress
 from dejacue.records import Vocabulary, Window
-from dejacue.sources._containers import video_stream
-from dejacue.sources._sampling import FrameChoice, Picture
-from dejacue.sources.documents import parse_json, read_text
-from dejacue.sources.files import read_vocabulary
-from dejacue.sources.images import folders_in
+from dejacue.video._containers import video_stream
+from dejacue.video._sampling import FrameChoice, Picture
+from dejacue.video.images import folders_in
 from dejacue_paper.data.layouts.records import (
     Clip,
     Dataset,

@@ -30,9 +30,9 @@ from typing import Any
 import msgspec
 
 from dejacue.errors import InputError
+from dejacue.files.documents import declared, read_json, read_text
 from dejacue.records import Vocabulary, Window
-from dejacue.sources.documents import declared, read_json, read_text
-from dejacue.sources.images import folders_in
+from dejacue.video.images import folders_in
 from dejacue_paper.data.layouts.records import (
     Clip,
     Dataset,

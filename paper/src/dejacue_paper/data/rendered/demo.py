@@ -11,7 +11,7 @@ import zipfile
 from pathlib import Path
 from typing import IO
 
-from dejacue.sources.atomic import write_whole
+from dejacue.atomic import write_whole
 from dejacue_paper.data.rendered.render import render, write_scene
 from dejacue_paper.data.rendered.scene import RenderedScene
 

@@ -15,10 +15,10 @@ from pathlib import Path
 
 import numpy as np
 
+from dejacue.atomic import write_text, write_whole
 from dejacue.errors import InputError, unknown
+from dejacue.files.results import write_references
 from dejacue.records import Reference, Vocabulary, Window
-from dejacue.sources.atomic import write_text, write_whole
-from dejacue.sources.results import write_references
 from dejacue_paper.data.rendered.degrade import MASK_NOISES, MaskNoise
 from dejacue_paper.data.rendered.drawing import Sprite, Viewpoint, hand_from
 from dejacue_paper.data.rendered.families import FAMILIES
@@ -222,8 +222,8 @@ def write_scene(
     """
     from PIL import Image
 
-    from dejacue.sources.files import vocabulary_yaml
-    from dejacue.sources.masks import write_masks
+    from dejacue.files.histories import vocabulary_yaml
+    from dejacue.masks import write_masks
 
     target = Path(folder)
     if overwrite and target.is_dir():
@@ -231,7 +231,7 @@ def write_scene(
     if target.exists() and (not target.is_dir() or any(target.iterdir())):
         raise InputError(f"{folder}: already exists; remove it or choose another folder")
     if video:
-        from dejacue.sources.video import write_video
+        from dejacue.video.video import write_video
 
         images = (scene.image(frame) for frame in range(scene.frames))
         write_video(target / "scene.mp4", images, scene.rate)

@@ -16,10 +16,10 @@ from msgspec import Meta
 from torch import Tensor
 
 from dejacue._version import __version__
+from dejacue.atomic import write_bytes, write_text
 from dejacue.errors import InputError, MissingData, brief, first_line, in_file, need
+from dejacue.files.documents import declared, read_json
 from dejacue.records import History
-from dejacue.sources.atomic import write_bytes, write_text
-from dejacue.sources.documents import declared, read_json
 from dejacue_paper.learn.decoders import DECODERS, REMEDY
 from dejacue_paper.learn.decoders import model as make
 from dejacue_paper.learn.decoders.core import DecoderModel

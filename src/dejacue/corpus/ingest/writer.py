@@ -1,0 +1,362 @@
+"""The store that histories go into: opened or created for one encoder, and the only writer, which
+adds finished histories in groups, a transaction each."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import shutil
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from dejacue.corpus import Busy, Failure, Store, StoreExists
+from dejacue.corpus.cluster import check_engine
+from dejacue.corpus.ingest.manifest import Item
+from dejacue.errors import InputError, StrPath, shortened
+from dejacue.files.partial import partial_files
+from dejacue.finding.build import End, Failed, Outcome
+from dejacue.finding.job import EncoderOptions
+from dejacue.models.encoders import Encoder, encoder_name
+from dejacue.progress import Progress, silent
+from dejacue.records import History
+from dejacue.records.history import MEANINGLESS, PROBLEMS
+
+if TYPE_CHECKING:
+    from dejacue.corpus.ingest.worker import Decoding
+
+MAX_GROUP_BYTES = 64 << 20
+MAX_WAITING_S = 2.0  # of the oldest finished history
+MAX_BUSY_S = 600.0  # while another process writes
+LOCATED = "objects"  # folder in the store for masks of objects that were found by their names
+PARTIAL = "ingest"  # folder in the store for rows of items that are not finished
+
+
+@dataclass(frozen=True)
+class Ingested:
+    """The outcome of a manifest: ids that were added or were in the store already, and failures.
+
+    replaced   added ids that took the place of another history
+    problems   added id → what was wrong with its video and masks, a sentence each
+    """
+
+    added: tuple[str, ...] = ()
+    skipped: tuple[str, ...] = ()
+    failed: tuple[Failure, ...] = ()
+    replaced: tuple[str, ...] = ()
+    problems: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        kinds = (
+            ("added", len(self.added) - len(self.replaced)),
+            ("replaced", len(self.replaced)),
+            ("of them with problems", len(self.problems)),
+            ("already in the store", len(self.skipped)),
+            ("failed", len(self.failed)),
+        )
+        return ", ".join(f"{count} {name}" for name, count in kinds if count) or "nothing to do"
+
+
+class _Finished(NamedTuple):
+    item: Item
+    histories: Sequence[History]
+    pictures: Mapping[str, bytes]
+
+
+@dataclass
+class _Group:
+    finished: list[_Finished] = field(default_factory=list)
+    failures: list[Failure] = field(default_factory=list)
+    settled: list[str] = field(default_factory=list)
+    size: int = 0
+    began: float = 0.0
+
+
+def partial_path(store: Path, name: str) -> Path:
+    """Return the file that keeps the rows of an item until it is in the store at this path."""
+    digest = hashlib.sha256(name.encode("utf-8", "surrogateescape")).hexdigest()[:24]
+    return store / PARTIAL / f"{digest}.partial"
+
+
+class Writer:
+    """Write the outcome of each item; ``close`` waits until all of them are in the store.
+
+    total   how many items there are, for the progress
+
+    Errors of the disk are raised by the next call. All calls come from one thread.
+    """
+
+    def __init__(self, store: Store, total: int = 0, progress: Progress = silent) -> None:
+        self._store, self._group = store, _Group()
+        self.path = store.path
+        self._folder = store.path / PARTIAL
+        self._unsettled = {failure.id for failure in store.failures()}
+        self._pool = ThreadPoolExecutor(1, "dejacue-writer")
+        self._writing: Future[None] | None = None
+        self._lock = threading.Lock()
+        self._total, self._progress, self._items, self._crops = total, progress, 0, 0
+        self._added: list[str] = []
+        self._skipped: list[str] = []
+        self._failed: list[Failure] = []
+        self._replaced: list[str] = []
+        self._problems: dict[str, tuple[str, ...]] = {}
+
+    def take(self, outcomes: Iterable[Outcome]) -> None:
+        for job, histories, end in outcomes:
+            if isinstance(end, Failed):
+                self.failed(job, end.what)
+            else:
+                self.finished(job, histories, end)
+
+    def encoded(self, count: int) -> None:
+        """Count encoded crops, and write what has waited long enough."""
+        self._crops += count
+        self._report()
+        self.tick()
+
+    def _report(self) -> None:
+        self._progress("videos", self._items, self._total)
+        self._progress("crops", self._crops)
+
+    def masks(self, job: Item) -> Path:
+        """Return the folder for the masks of an object that is found by its name."""
+        return self.path / LOCATED / self.partial(job).stem
+
+    def partial(self, job: Item) -> Path:
+        return partial_path(self.path, job.id)
+
+    def _forget(self, item: Item) -> None:
+        """Delete the rows of an item that is in the store."""
+        for path in partial_files(self.partial(item)):
+            path.unlink(missing_ok=True)
+
+    def finished(self, job: Item, histories: dict[str, History], end: End) -> None:
+        with self._lock:
+            self._skipped += end.skipped
+        self._items += 1
+        if histories:
+            self._group.finished.append(_Finished(job, [*histories.values()], end.pictures))
+            self._grown(sum(history.features.nbytes for history in histories.values()))
+        else:
+            self._forget(job)
+            if job.id in self._unsettled:
+                self._group.settled.append(job.id)
+                self._grown(0)
+        self._report()
+
+    def failed(self, job: Item, what: str) -> None:
+        """Record a failure in the store, unless the store has a history of this id."""
+        failure = Failure(job.id, job.source, what)
+        if job.id not in job.known:
+            self._group.failures.append(failure)
+        with self._lock:
+            self._failed.append(failure)
+        self._items += 1
+        self._grown(0)
+        self._report()
+
+    @property
+    def summary(self) -> Ingested:
+        with self._lock:
+            return Ingested(
+                tuple(self._added),
+                tuple(self._skipped),
+                tuple(self._failed),
+                tuple(self._replaced),
+                dict(self._problems),
+            )
+
+    def tick(self) -> None:
+        """Write what has waited long enough; to be called now and then."""
+        group = self._group
+        waited = group.began and time.monotonic() - group.began > MAX_WAITING_S
+        if group.size > MAX_GROUP_BYTES or waited:
+            self.flush()
+
+    def _grown(self, size: int) -> None:
+        self._group.size += size
+        self._group.began = self._group.began or time.monotonic()
+        self.tick()
+
+    def flush(self) -> None:
+        """Write in a thread, after the write before has finished: at most two groups wait."""
+        group, self._group = self._group, _Group()
+        self._wait()
+        if group.began:
+            self._writing = self._pool.submit(self._write, group)
+
+    def close(self, keep: bool = False) -> None:
+        """Wait for the last write; ``keep`` the rows of unfinished items for the next run."""
+        try:
+            self.flush()
+            self._wait()
+        finally:
+            self._pool.shutdown()
+        if not keep:
+            shutil.rmtree(self._folder, ignore_errors=True)
+
+    def _wait(self) -> None:
+        writing, self._writing = self._writing, None
+        if writing is not None:
+            writing.result()
+
+    def _write(self, group: _Group) -> None:
+        if group.finished:
+            try:
+                self._add(group.finished)
+            except InputError:  # of one of them: the others are sound
+                for done in group.finished:
+                    self._add_alone(done, group)
+        if group.failures or group.settled:
+            _retry_while_busy(lambda: self._store.record(group.failures, group.settled))
+        for done in group.finished:
+            self._forget(done.item)
+
+    def _add_alone(self, done: _Finished, group: _Group) -> None:
+        try:
+            self._add([done])
+        except Busy:
+            raise
+        except InputError as error:
+            failure = Failure(done.item.id, done.item.source, str(error))
+            group.failures.append(failure)
+            with self._lock:
+                self._failed.append(failure)
+
+    def _add(self, finished: Sequence[_Finished]) -> None:
+        histories = [(history, done.item) for done in finished for history in done.histories]
+        pictures = {id: picture for done in finished for id, picture in done.pictures.items()}
+        objects = {history.id: item.object for history, item in histories}
+        _retry_while_busy(
+            lambda: self._store.add(
+                (history for history, _ in histories),
+                replace=any(done.item.replace for done in finished),
+                object=objects,
+                source={history.id: item.source for history, item in histories},
+                settled=[done.item.id for done in finished],
+                thumbnails={id: pictures[id] for id in objects if id in pictures},
+            )
+        )
+        with self._lock:
+            self._added += objects
+            for history, item in histories:
+                if history.id in item.known:
+                    self._replaced.append(history.id)
+                made_with = history.made_with or {}
+                problems = [made_with[MEANINGLESS]] if MEANINGLESS in made_with else []
+                if problems := [*problems, *made_with.get(PROBLEMS, "").splitlines()]:
+                    self._problems[history.id] = tuple(problems)
+
+
+def _retry_while_busy(write: Callable[[], object]) -> None:
+    """Write, and try again while another process writes."""
+    until = time.monotonic() + MAX_BUSY_S
+    while True:
+        try:
+            write()
+        except Busy:
+            if time.monotonic() > until:
+                raise
+        else:
+            return
+
+
+def check_room(path: StrPath, ids: Iterable[str], replace: bool) -> None:
+    """Refuse, before the work, ids that are in the store already, or a place that is no store."""
+    if not Store.is_at(path):
+        Store.check_new(path)
+        return
+    with Store.open(path) as store:
+        store.check_writable()
+        taken = [id for id in ids if id in store]
+    if taken and not replace:
+        further = f" and {len(taken) - 1} more" if len(taken) > 1 else ""
+        problem = f'already has a history "{shortened(taken[0])}"{further}'
+        raise InputError(f"{path}: {problem}; give another id, or replace it")
+
+
+def open_store(path: StrPath, encoder: Encoder) -> Store:
+    """Open the store at a place, or create one; refuse a store of another encoder."""
+    if not Store.is_at(path):
+        with contextlib.suppress(StoreExists):  # another process was quicker
+            return Store.create(path, encoder=encoder.identity)
+    store = Store.open(path)
+    try:
+        check_encoder_of(store, encoder)
+    except BaseException:
+        store.close()
+        raise
+    return store
+
+
+def check_encoder_of(store: Store, encoder: Encoder) -> None:
+    name, dimension = store.encoder, store.dimension
+    if name is None and dimension is None:
+        return  # whoever comes first
+    if name != encoder.identity or dimension not in (None, encoder.dimension):
+        holds = "an unnamed encoder" if name is None else f'"{name}"'
+        raise InputError(
+            f'{store.path}: holds histories of {holds}, but this encoder is "{encoder.identity}"; '
+            "use one store per encoder"
+        )
+
+
+def encoder_of(store: Store) -> str | None:
+    """Return the name of the encoder of a store; None: any encoder will do."""
+    first = next(store.rows(), None)
+    if first is not None:
+        return encoder_name(store.origin(first.id))
+    if store.encoder is not None:
+        problem = f'is empty and made for the encoder "{store.encoder}"'
+        raise InputError(f"{store.path}: {problem}; name the encoder")
+    return None
+
+
+@dataclass(frozen=True)
+class RayOptions:
+    """Options of a Ray cluster: where it is, and how many models run on it.
+
+    address          as in ``dejacue.corpus.cluster.connected``
+    actors           number of models (None: one per GPU or, without GPUs, per machine)
+    gpus_per_actor   may be a fraction (None: 1 if the cluster has any, else 0)
+    """
+
+    address: str | None = None
+    actors: int | None = None
+    gpus_per_actor: float | None = None
+
+    def check(self, engine: str) -> None:
+        check_engine(engine, self.address)
+        if engine != "ray" and self != RayOptions():
+            raise InputError("actors need Ray; name the engine ray, too, or leave them out")
+        if self.actors is not None and self.actors < 1:
+            raise InputError(f"actors {self.actors}: give at least 1")
+        if self.gpus_per_actor is not None and not 0 <= self.gpus_per_actor < 1e3:
+            raise InputError(f"GPUs per actor {self.gpus_per_actor}: give 0 or more")
+
+
+@dataclass(frozen=True, eq=False)
+class IngestRun:
+    """Holds all that an engine needs to make histories of items.
+
+    items      each once; total: how many there are
+    decoding   what other processes need to know
+    workers    how many processes decode; None: as many as suit the machine
+    writer     takes the outcome of each item
+    source     the name of the encoder, or the encoder itself if it has none; options: how it is
+               loaded on another machine
+    """
+
+    items: Iterator[Item]
+    total: int
+    encoder: Encoder
+    decoding: Decoding
+    writer: Writer
+    workers: int | None
+    source: Encoder | str
+    options: EncoderOptions
+    ray: RayOptions

@@ -1,0 +1,1 @@
+"""Frozen models: encoders of pictures and words, trackers, detectors, and their weights."""

@@ -1,1 +1,0 @@
-"""The outside world → records. Only this package and data/ read files."""

@@ -1,0 +1,433 @@
+"""A video file, image folder or pattern as a stream of frames: the first step to a history.
+
+_containers.py reads what FFmpeg reads, images.py folders and patterns; _sampling.py decides which
+frames are taken. Memory use does not grow with the length of the video: frames are streamed.
+"""
+
+from __future__ import annotations
+
+import copy
+import glob
+import hashlib
+import itertools
+import json
+import math
+import operator
+import os
+import re
+from collections.abc import Generator, Iterable, Iterator, Sequence
+from contextlib import closing
+from dataclasses import astuple, dataclass
+from fractions import Fraction
+from functools import cached_property, partial
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dejacue.atomic import write_whole
+from dejacue.errors import InputError, brief, in_file, unknown
+from dejacue.video._containers import Container, LazyFrame
+from dejacue.video._sampling import FrameChoice, Picture, Source, T, Unreadable, is_between
+from dejacue.video.images import Images, images_in, is_image, natural
+
+ERRORS = ("skip", "fail")
+RATES = (1e-9, 1e9)  # of images, a second; others are typing errors
+_FORMATS = {".mp4": "mp4", ".mov": "mov", ".mkv": "matroska"}
+# mbtree, x264's look ahead, gives other bits each time (its AVX code does), even with one thread
+_QUALITY = {"libx264": {"crf": "18", "mbtree": "0"}, "mpeg4": {"qmin": "2", "qmax": "4"}}
+_TICKS = 60_000  # a second of a variable rate; MPEG-4 allows no more than 65 535
+_ADDRESS = re.compile(r"^([A-Za-z][A-Za-z0-9+.-]+:)/+")  # a Path has a single slash
+
+
+@dataclass(frozen=True, eq=False)
+class Frame:
+    """A frame that was sampled.
+
+    ``index`` is its position there, ``source`` its 0-based ordinal in the source, ``time_s`` its
+    presentation time since the start of the stream (images: position / rate, or none), ``name``
+    the stem of an image file, ``image`` (H, W, 3) RGB, upright.
+    """
+
+    index: int
+    source: int
+    time_s: float | None
+    name: str | None
+    image: NDArray[np.uint8]
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Return height and width."""
+        return self.image.shape[0], self.image.shape[1]
+
+    @property
+    def nbytes(self) -> int:
+        return self.image.nbytes
+
+    def part(self, y0: int, y1: int, x0: int, x1: int) -> tuple[NDArray[np.uint8], int, int]:
+        """Return RGB of at least these rows and columns, and the row and column where it begins."""
+        return self.image, 0, 0
+
+
+class LateFrame(Frame):
+    """A frame that becomes RGB when it is asked for: all of it, or a part."""
+
+    _decoded: LazyFrame
+
+    def __init__(self, index: int, source: int, picture: Picture, decoded: LazyFrame) -> None:
+        vars(self).update(index=index, source=source, time_s=picture.time_s, name=picture.name)
+        vars(self).update(_decoded=decoded)
+
+    @cached_property
+    def image(self) -> NDArray[np.uint8]:
+        return self._decoded.image()
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self._decoded.shape
+
+    @property
+    def nbytes(self) -> int:
+        return self._decoded.nbytes
+
+    def part(self, y0: int, y1: int, x0: int, x1: int) -> tuple[NDArray[np.uint8], int, int]:
+        return self._decoded.part(y0, y1, x0, x1)
+
+
+class Video:
+    """An iterable of frames, decoded again in each pass; made by open_video.
+
+    ``length`` is the number of indices to expect, None where the header does not say: exact for
+    images, and for most .mp4 sampled by ordinals, else an estimate. ``key`` changes with the files
+    or the sampling, not with the folder they are in. A frame that cannot be decoded keeps its
+    index, is not yielded, and is reported in ``problems``, which describes the last pass; so is a
+    file that ends too early, and which of several video streams is used. ``rate`` is the frames a
+    second that the header of a file states.
+    """
+
+    step = 1  # of its frames, one of so many is given; see thinned
+
+    def __init__(
+        self, path: str, source: Source, sampling: FrameChoice, errors: str, key: str
+    ) -> None:
+        self.path, self.name, self.key = path, source.name, key
+        self.problems: list[str] = []
+        self._notes: list[str] = []
+        self._source, self._sampling, self._errors = source, sampling, errors
+        self.rate = source.rate if isinstance(source, Container) else None
+        with in_file(path):
+            self.length = source.expected(sampling)
+        for sentence in source.notes if isinstance(source, Container) else ():
+            self.note(sentence)
+
+    def note(self, sentence: str) -> None:
+        """Add what a reader must know to the problems of every pass."""
+        if (text := f"{self.path}: {sentence}") not in self._notes:
+            self._notes.append(text)
+            self.problems.append(text)
+
+    def __iter__(self) -> Iterator[Frame]:
+        return self._frames(None, lazy=False)
+
+    def lazy_frames(self) -> Iterator[Frame]:
+        """Iterate over the same frames; where it can be, their RGB is made when it is asked for."""
+        return self._frames(None, lazy=True)
+
+    def frames_at(self, indices: Iterable[int]) -> Iterator[Frame]:
+        """Yield the frames of these indices, ascending and each once; those between them are not
+        decoded where they are not needed. One that is past the end or cannot be decoded is left
+        out, as in any other pass."""
+        wanted = sorted({operator.index(index) for index in indices})
+        if wanted and wanted[0] < 0:
+            raise InputError(f"there is no frame {wanted[0]}; count from 0")
+        return self._frames(wanted, lazy=False) if wanted else iter(())
+
+    def count_if_before(self, position: float, unit: str) -> int | None:
+        """Return the number of frames of the source if it ends before this one ("source") or this
+        time ("seconds"); they are counted, without decoding, only if its header ends before it."""
+        source, rate, count = self._source, self.rate or 1.0, 0
+        ordinal = unit == "source"
+        least = position if ordinal else position - 1 / rate  # the last frame is shown that long
+
+        def later(frames: Iterable[T]) -> Iterator[tuple[int, int, T]]:
+            nonlocal count
+            for at, frame in enumerate(frames):
+                count = at + 1
+                time_s = math.inf if frame.time_s is None else frame.time_s
+                if (at if ordinal else time_s) >= least:
+                    yield at, at, frame
+
+        with in_file(self.path):
+            if not isinstance(source, Container):
+                taken: Iterator[Any] = later(source.pictures(lambda sentence: None))
+            elif least < (source.expected(FrameChoice()) or 0) / (1 if ordinal else rate):
+                return None
+            else:
+                taken = source.chosen(later, lambda sentence: None)
+            return count if next(taken, None) is None else None
+
+    def thinned(self, step: int) -> Video:
+        """Return every n-th of these frames, counted anew; ``Masks.thinned`` finds their masks."""
+        if step == 1:
+            return self
+        video = copy.copy(self)
+        video.step = step
+        video.key = hashlib.sha256(f"{self.key} every {step}".encode()).hexdigest()
+        video.length = None if self.length is None else -(-self.length // step)
+        return video
+
+    def _chosen(
+        self, indices: Sequence[int] | None, frames: Iterable[T]
+    ) -> Iterator[tuple[int, int, T]]:
+        """Yield index, ordinal and frame of those that are sampled, or of these indices only."""
+        sampled = itertools.islice(self._sampling.select(frames), 0, None, self.step)
+        if indices is None:
+            yield from ((index, *item) for index, item in enumerate(sampled))
+            return
+        taken = -1
+        for index in indices:
+            item = next(itertools.islice(sampled, index - taken - 1, None), None)
+            if item is None:
+                return
+            taken = index
+            yield index, *item
+
+    def _longest_gap(self, indices: Sequence[int] | None) -> float:
+        """Return about how many frames of the source are left out in a row."""
+        sampling, rate = self._sampling, self.rate or 0.0
+        before = max(sampling.start or 0, (sampling.start_s or 0) * rate)
+        stride = self.step * (rate / sampling.fps if sampling.fps else sampling.stride)
+        if indices is None:
+            return max(before, stride - 1)
+        steps = (b - a for a, b in itertools.pairwise((-1, *indices)))
+        return before + max(steps) * stride - 1
+
+    def _pictures(self, indices: Sequence[int] | None) -> Generator[tuple[int, int, Picture]]:
+        choose = partial(self._chosen, indices)
+        if isinstance(self._source, Container):
+            yield from self._source.chosen(choose, self._report, self._longest_gap(indices))
+        else:
+            with closing(self._source.pictures(self._report)) as pictures:
+                yield from choose(pictures)
+
+    def _frames(self, indices: Sequence[int] | None, *, lazy: bool) -> Iterator[Frame]:
+        self.problems = [*self._notes]
+        first: tuple[int, tuple[int, ...]] | None = None  # and not its pixels
+        index = -1
+        with in_file(self.path), closing(self._pictures(indices)) as pictures:
+            for index, source, picture in pictures:
+                try:
+                    decoded = picture.lazy() if lazy and picture.lazy is not None else None
+                    if decoded is not None:
+                        frame: Frame = LateFrame(index, source, picture, decoded)
+                    else:
+                        time_s, name = picture.time_s, picture.name
+                        frame = Frame(index, source, time_s, name, picture.load())
+                except Unreadable as reason:
+                    place = _place(source, picture)
+                    self._report(
+                        f"{place} cannot be decoded ({reason})", " and counts as not observed"
+                    )
+                    continue
+                first = first or (source, frame.shape)
+                if frame.shape != first[1]:
+                    raise InputError(
+                        f"frame {first[0]} has {_size(first[1])} pixels, but frame {source} has "
+                        f"{_size(frame.shape)}; resize all frames to one size"
+                    )
+                del picture, decoded  # while the next is decoded, the taker decides what is kept
+                yield frame
+                del frame
+            if first is None and indices is not None:
+                return
+            if first is None and index < 0 and (self._sampling.start or self._sampling.start_s):
+                raise InputError("start is past the last frame; give an earlier one")
+            if first is None:
+                remedy = "re-encode it, or copy it again"
+                raise InputError(f"none of its frames can be decoded; {remedy}")
+
+    def _report(self, sentence: str, result: str = "") -> None:
+        if self._errors == "fail":
+            remedy = "copy or re-encode the file, or ignore the damage with the setting errors=skip"
+            raise InputError(f"{sentence}; {remedy}")
+        self.problems.append(f"{self.path}: {sentence}{result}")
+
+
+def open_video(
+    path: str | os.PathLike[str],
+    *,
+    start: int | None = None,
+    end: int | None = None,
+    start_s: float | None = None,
+    end_s: float | None = None,
+    stride: int | None = None,
+    fps: float | None = None,
+    rate: float | None = None,
+    errors: str = "skip",
+    threads: int | None = None,
+    stream: int | None = None,
+) -> Video:
+    """Open a video file, a folder of images, or a glob pattern of images; only headers are read.
+
+    ``start`` to ``fps`` are those of FrameChoice. ``rate`` (images a second) gives times to images.
+    ``errors`` says what to do with a frame that cannot be decoded: "skip" or "fail". ``threads``
+    that decode a video file: by default as many as there are cores; 1 where several are decoded.
+    ``stream``: number of the video stream of a file, as ffprobe counts; by default the largest.
+    """
+    name = os.fspath(path)
+    with in_file(_ADDRESS.sub(r"\1//", name)):
+        if errors not in ERRORS:
+            raise unknown("errors", errors, ERRORS)
+        if rate is not None and not is_between(rate, *RATES):
+            raise InputError(f"rate {brief(rate)} is invalid; give 1e-9 to 1e9 images per second")
+        sampling = FrameChoice(start, end, start_s, end_s, 1 if stride is None else stride, fps)
+        try:
+            source = _source(name, rate, threads, stream)
+        except OSError as error:
+            raise InputError(f"cannot be read ({error.strerror or error})") from None
+    return Video(name, source, sampling, errors, _key(source, sampling, rate))
+
+
+def _key(source: Source, sampling: FrameChoice, source_key: Any) -> str:
+    content = json.dumps([source.identity, astuple(sampling), source_key], default=str)
+    return hashlib.sha256(content.encode("utf-8", "surrogateescape")).hexdigest()
+
+
+def _source(name: str, rate: float | None, threads: int | None, stream: int | None) -> Source:
+    place = Path(name)
+    if stream is not None and place.exists() and (place.is_dir() or is_image(place)):
+        raise InputError("images have no streams; leave it out")
+    if place.is_dir():
+        return Images(place.absolute().name, images_in(place), rate)
+    if place.is_file() and is_image(place):
+        return Images(place.stem, [place], rate)
+    if place.is_file():
+        if rate is not None:
+            remedy = "a video file has its own timestamps, so leave it out"
+            raise InputError(f"rate is only for images; {remedy}")
+        return Container(place, threads, stream)
+    if place.exists():
+        raise InputError("is a device or a pipe; give a file or a folder")
+    if glob.has_magic(name):
+        files = natural(match for match in glob.iglob(name, recursive=True) if is_image(match))
+        if files:
+            return Images(files[0].absolute().parent.name, files, rate)
+        raise InputError("no image matches this pattern; check it, and quote it in the shell")
+    if _ADDRESS.match(name):
+        remedy = "download it first; dejacue live plays addresses as they come"
+        raise InputError(f"is an address, not a file; {remedy}")
+    remedy = "check the path"
+    if name.isascii() and name.isdecimal():
+        remedy += f"; a camera is called camera:{name}, and dejacue live reads it"
+    raise InputError(f"no such file or folder; {remedy}")
+
+
+def _place(source: int, picture: Picture) -> str:
+    place = picture.name or ("" if picture.time_s is None else f"{picture.time_s:.3f} s")
+    return f"frame {source} ({place})" if place else f"frame {source}"
+
+
+def _size(shape: tuple[int, ...]) -> str:
+    return f"{shape[1]} × {shape[0]}"
+
+
+def write_video(
+    path: str | os.PathLike[str],
+    frames: Iterable[NDArray[np.uint8]],
+    rate: float | Fraction,
+    *,
+    codec: str = "libx264",
+    times_s: Iterable[float] | None = None,
+) -> Path:
+    """Write (H, W, 3) RGB frames as .mp4, .mov or .mkv; the file appears whole or not at all.
+
+    An odd height or width is made even by repeating the last pixels. With ``times_s``, one per
+    frame and increasing, the rate varies. Where FFmpeg was built without x264, MPEG-4 is written.
+    """
+    import av
+
+    name = os.fspath(path)
+    with in_file(name):
+        kind = _FORMATS.get(Path(name).suffix.lower())
+        if kind is None:
+            problem = f"a video is written as {', '.join(_FORMATS)}"
+            raise InputError(f"{problem}; use one of these suffixes")
+        if not 0.001 <= rate <= 1000:
+            raise InputError(f"rate {rate} is invalid; give 0.001 to 1000 frames per second")
+        if codec not in av.codecs_available:
+            if codec != "libx264":
+                raise unknown("codec", codec, ("libx264", "mpeg4"))
+            codec = "mpeg4"
+        exact = Fraction(rate).limit_denominator(1001)
+        base = 1 / exact if times_s is None else Fraction(1, _TICKS)
+        stamped = _stamped(frames, times_s)
+        first = next(stamped, None)
+        if first is None:
+            raise InputError("there are no frames to write")
+        everything = itertools.chain([first], stamped)
+        try:
+            return write_whole(path, lambda out: _encode(out, kind, codec, exact, base, everything))
+        except av.FFmpegError as error:
+            raise InputError(f"cannot be written with {codec} ({error.strerror})") from None
+
+
+def _stamped(
+    frames: Iterable[NDArray[np.uint8]], times_s: Iterable[float] | None
+) -> Iterator[tuple[int, NDArray[np.uint8]]]:
+    """Yield every frame, checked and of even size, with its number or its time in ticks."""
+    times = None if times_s is None else iter(times_s)
+    shape, before = None, -1
+    for at, frame in enumerate(frames):
+        image = np.asarray(frame)
+        if image.dtype != np.uint8 or image.ndim != 3 or image.shape[2] != 3 or not image.size:
+            problem = f"frame {at} is {image.dtype} of shape {image.shape}"
+            raise InputError(f"{problem}; give uint8 (height, width, 3)")
+        shape = shape or image.shape
+        if image.shape != shape:
+            raise InputError(f"frame {at} has shape {image.shape}, but the first frame has {shape}")
+        stamp = at
+        if times is not None:
+            time_s = next(times, None)
+            if time_s is None or not before < time_s * _TICKS < 2**53:
+                problem = f"frame {at} has the time {time_s}"
+                raise InputError(f"{problem}; times must start at 0 and increase")
+            stamp = before = max(before + 1, round(time_s * _TICKS))
+        odd = ((0, shape[0] % 2), (0, shape[1] % 2), (0, 0))
+        yield stamp, np.pad(image, odd, mode="edge") if shape[0] % 2 or shape[1] % 2 else image
+
+
+def _encode(
+    out: IO[bytes],
+    kind: str,
+    codec: str,
+    rate: Fraction,
+    base: Fraction,
+    stamped: Iterator[tuple[int, NDArray[np.uint8]]],
+) -> None:
+    import av
+    from av.video import reformatter as colours
+
+    with av.open(out, "w", format=kind) as container:
+        stream: Any = None
+        converter = colours.VideoReformatter()
+        for stamp, image in stamped:
+            if stream is None:
+                stream = container.add_stream(codec, rate=rate, options=_QUALITY.get(codec, {}))
+                stream.height, stream.width = image.shape[:2]
+                stream.pix_fmt = "yuv420p"
+                stream.codec_context.time_base = base
+                # tag the colours as BT.709: players guess where nothing is tagged
+                stream.codec_context.colorspace = colours.Colorspace.ITU709
+                stream.codec_context.color_primaries = colours.ColorPrimaries.BT709
+                stream.codec_context.color_trc = colours.ColorTrc.BT709
+                stream.codec_context.color_range = colours.ColorRange.MPEG
+            frame = converter.reformat(
+                av.VideoFrame.from_ndarray(image, format="rgb24"),
+                format="yuv420p",
+                dst_colorspace=colours.Colorspace.ITU709,
+                dst_color_range=colours.ColorRange.MPEG,
+            )
+            frame.pts, frame.time_base = stamp, base
+            container.mux(stream.encode(frame))
+        container.mux(stream.encode())
