@@ -12,7 +12,7 @@ from helpers.films import RATE, Film
 import dejacue
 from dejacue.video.video import open_video, write_video
 
-PAGE = Path(__file__).resolve().parents[3] / "docs/tracking.md"
+PAGE = Path(__file__).resolve().parents[2] / "docs/tracking.md"
 STATES = "states: {empty: an empty cup, full: a full cup}"
 
 
