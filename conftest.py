@@ -48,37 +48,31 @@ def pytest_xdist_auto_num_workers() -> int:
     return (os.cpu_count() or 1) + 1
 
 
-def release_folder() -> Path | None:
-    for candidate in (os.environ.get("DEJACUE_DATA"), ROOT.parent / "shared" / "release"):
-        if candidate and (Path(candidate) / "data" / "benchmark.json").is_file():
-            return Path(candidate)
-    return None
+def folder_named_by(variable: str, file: str, what: str) -> Path:
+    """Return the folder that an environment variable names; without it, or where it has no such
+    file, skip (or fail where the data must be here)."""
+    folder = Path(os.environ.get(variable) or "nowhere")
+    if not (folder / file).exists():
+        message = f"{what} not here; set {variable} to the folder"
+        if os.environ.get("DEJACUE_REQUIRE_DATA"):
+            pytest.fail(message)
+        pytest.skip(message)
+    return folder.resolve()
 
 
 @pytest.fixture(scope="session")
 def release() -> Release:
-    """The public release; without it, tests that need it are skipped (or fail where it must be)."""
-    folder = release_folder()
-    if folder is None:
-        message = "the release of frozen features is not here; set DEJACUE_DATA to its folder"
-        if os.environ.get("DEJACUE_REQUIRE_DATA"):
-            pytest.fail(message)
-        pytest.skip(message)
+    """The public release of frozen features."""
     from dejacue_paper import load_release
 
-    return load_release(folder)
+    what = "the release of frozen features (dejacue data fetch) is"
+    return load_release(folder_named_by("DEJACUE_DATA", "data/benchmark.json", what))
 
 
 @pytest.fixture(scope="session")
 def footage() -> Path:
-    """Real video and masks; without them, as with the release."""
-    folder = ROOT.parent / "shared" / "footage"
-    if not (folder / "Annotations").is_dir():
-        message = "the real footage is not here; it lies in ../shared/footage beside the checkout"
-        if os.environ.get("DEJACUE_REQUIRE_DATA"):
-            pytest.fail(message)
-        pytest.skip(message)
-    return folder
+    """Real video and masks in VOST's layout, and clips."""
+    return folder_named_by("DEJACUE_FOOTAGE", "Annotations", "sequences of VOST with masks are")
 
 
 class Ran(NamedTuple):

@@ -17,9 +17,7 @@ from types import ModuleType
 from typing import Any, NoReturn
 from unittest.mock import MagicMock
 
-SHARED = Path(__file__).resolve().parents[2] / "shared"
-FOOTAGE = SHARED / "footage"
-RELEASE = os.environ.get("DEJACUE_DATA") or SHARED / "release"
+FOOTAGE = Path(os.environ.get("DEJACUE_FOOTAGE") or "footage")
 
 
 class Parser(argparse.ArgumentParser):

@@ -1,6 +1,6 @@
 """How well a box that stays where it is fits: ``python benchmarks/boxes.py [FOLDER]``.
 
-FOLDER is in VOST's layout (``JPEGImages``, ``Annotations``; default: ../shared/footage). Each
+FOLDER is in VOST's layout (``JPEGImages``, ``Annotations``; default: DEJACUE_FOOTAGE). Each
 sequence is followed from the box around its masks in frame ``--first``, by a box that stays and,
 where OpenCV is installed (``pip install opencv-contrib-python-headless``; dejacue does not need
 it), by those of its trackers that need no weights. The table has the mean overlap (IoU) with the

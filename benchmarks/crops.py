@@ -1,6 +1,6 @@
 """Crop and resize of real footage against a plain loop: ``python benchmarks/crops.py [FOLDER]``.
 
-FOLDER holds JPEGImages and Annotations in VOST's layout (default: ../shared/footage). The plain
+FOLDER holds JPEGImages and Annotations in VOST's layout (default: DEJACUE_FOOTAGE). The plain
 loop finds the box with argwhere, masks the whole frame with numpy.where, and crops and resizes with
 Pillow. One thread each; the sides take turns, and the best of several rounds counts.
 """

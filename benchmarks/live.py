@@ -7,7 +7,7 @@ instead (part of it needs the release): how often what is said is right, a frame
 
 from __future__ import annotations
 
-from _common import RELEASE, Parser, one_thread
+from _common import Parser, one_thread
 
 one_thread()
 
@@ -85,7 +85,7 @@ def labels(limit: int | None) -> None:
     scenes = range(limit or SCENES)
     sets: dict[str, Sequence] = {}
     try:
-        release = load_release(RELEASE)
+        release = load_release()
         vost = list(release.vost)
         sets |= {"VOST, half A": vost[::2], "VOST, half B": vost[1::2], "seven": release.seven}
     except MissingData as error:

@@ -7,7 +7,7 @@ release's VOST histories, one after the other; without the release it is a scene
 
 from __future__ import annotations
 
-from _common import RELEASE, Parser, best, one_thread
+from _common import Parser, best, one_thread
 
 one_thread()
 
@@ -24,7 +24,7 @@ LENGTHS = (120, 5000)
 def history_of(frames: int) -> tuple[History, Vocabulary]:
     """Return a history of so many frames, and the words to read it with."""
     try:
-        entries = list(load_release(RELEASE).vost)
+        entries = list(load_release().vost)
     except MissingData:
         scene = generate(1, frames=frames, dimension=768)
         return scene.history, scene.vocabulary

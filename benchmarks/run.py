@@ -7,7 +7,7 @@ are noisy: read the ratios, not the microseconds.
 
 from __future__ import annotations
 
-from _common import RELEASE, Parser, best, markdown, one_thread, put_table
+from _common import Parser, best, markdown, one_thread, put_table
 
 one_thread()
 
@@ -142,7 +142,7 @@ READOUTS = (
 def release_queries(table: Table, name: str, seconds: float) -> None:
     """Time all steps per query, from features to windows, on real histories."""
     try:
-        entries = list(load_release(RELEASE).vost)
+        entries = list(load_release().vost)
     except MissingData:
         table.add_row("VOST, all steps, per query", "the release is not here", "", "", "")
         return

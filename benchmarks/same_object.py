@@ -8,7 +8,7 @@ shots from SAME_OBJECT on.
 from __future__ import annotations
 
 import numpy as np
-from _common import RELEASE, Parser
+from _common import Parser
 from rich.console import Console
 from rich.table import Table
 
@@ -24,7 +24,7 @@ def main() -> None:
     options = parser.parse_args()
     random = np.random.default_rng(0)
     rows = []
-    for entry in load_release(RELEASE).vost:
+    for entry in load_release().vost:
         features = entry.history.features.astype(np.float64)
         rows.append(features / np.linalg.norm(features, axis=1, keepdims=True))
 

@@ -6,7 +6,7 @@ one thread each.
 
 from __future__ import annotations
 
-from _common import RELEASE, Parser, markdown, missing, one_thread, put_table
+from _common import Parser, markdown, missing, one_thread, put_table
 
 one_thread()
 
@@ -71,7 +71,7 @@ def main() -> None:
     parser.add_argument("--write", type=Path, help="page to write the table into")
     options = parser.parse_args()
     try:
-        release = load_release(RELEASE)
+        release = load_release()
     except MissingData as error:
         missing(str(error), options)
     entries = release.vost
@@ -103,7 +103,7 @@ def main() -> None:
     theirs, _ = timed(lambda: trial_by_trial(trials))
     study = f"synthetic study (plain: scaled from {trials} trials, no bootstrap)"
     row(study, ours, theirs * 12_000 / trials)
-    command = [sys.executable, "-m", "dejacue", "reproduce", what, "--data", str(RELEASE)]
+    command = [sys.executable, "-m", "dejacue", "reproduce", what]
     whole, _ = timed(lambda: subprocess.run(command, check=True, capture_output=True))
     row(f"dejacue reproduce {what}, from start to exit", whole, None)
     peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 2**20
