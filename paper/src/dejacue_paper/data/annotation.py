@@ -1,4 +1,4 @@
-"""Annotation passes over a history: files, consensus, and events that give references (§8).
+"""Annotation passes over a history: files, consensus, and events that give references.
 
 template ──▶ two passes, filled in independently ──▶ disagreements ──▶ consensus ──▶ events
 

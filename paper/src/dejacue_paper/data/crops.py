@@ -1,4 +1,4 @@
-"""Crops of many scenes, to train an encoder on: what it would see of histories (§6), with words.
+"""Crops of many scenes, to train an encoder on: what it would see of histories, with words.
 
 The scenes have seeds from FIRST_TRAINING_SEED on; smaller seeds are for tests, demos and
 measurements, so that training and measurement never share a scene.

@@ -1,4 +1,4 @@
-"""How the VOST histories were drawn and which of them were kept (§8).
+"""How the VOST histories were drawn and which of them were kept.
 
     read_splits ──▶ roster ──▶ annotation, events ──▶ the cohort described by the release
 

@@ -1,4 +1,4 @@
-"""How far two annotation passes agree (§7); every pass has one label per frame."""
+"""How far two annotation passes agree; every pass has one label per frame."""
 
 from __future__ import annotations
 

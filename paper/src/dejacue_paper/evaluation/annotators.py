@@ -1,5 +1,5 @@
 """How far two annotators agree over several histories, and how much scores depend on whose
-boundaries count (§7)."""
+boundaries count."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Agreement of the windows of two wordings of a state, and groups by the duration of the reference
-(§7)."""
+"""Agreement of the windows of two wordings of a state, and groups by the
+duration of the reference."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Target against other objects of the same video, and against its own other states (§7)."""
+"""Target against other objects of the same video, and against its own other states."""
 
 from __future__ import annotations
 

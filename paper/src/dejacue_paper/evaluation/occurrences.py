@@ -1,4 +1,4 @@
-"""Recurrence: a state that holds several times, found as a ranked list of windows (§7)."""
+"""Recurrence: a state that holds several times, found as a ranked list of windows."""
 
 from __future__ import annotations
 

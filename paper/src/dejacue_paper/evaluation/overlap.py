@@ -1,4 +1,4 @@
-"""Overlaps that only the paper's tables use: of paired windows, and of the best candidate (§7)."""
+"""Overlaps that only the paper's tables use: of paired windows, and of the best candidate."""
 
 from __future__ import annotations
 

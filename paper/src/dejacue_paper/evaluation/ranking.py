@@ -1,4 +1,4 @@
-"""How high good candidates rank by their scores (§7)."""
+"""How high good candidates rank by their scores."""
 
 from __future__ import annotations
 

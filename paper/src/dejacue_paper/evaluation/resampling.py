@@ -1,4 +1,4 @@
-"""Averages and intervals that only the paper's tables use (§7)."""
+"""Averages and intervals that only the paper's tables use."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Hard negatives and identity on the four histories with tracks (§7)."""
+"""Hard negatives and identity on the four histories with tracks."""
 
 from __future__ import annotations
 

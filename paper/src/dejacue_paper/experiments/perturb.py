@@ -1,4 +1,4 @@
-"""Histories made worse on purpose: frames lost, features mixed, identity switched, shifted (§8).
+"""Histories made worse on purpose: frames lost, features mixed, identity switched, shifted.
 
 Every function takes its random generator; ``seeded`` makes the published one.
 """

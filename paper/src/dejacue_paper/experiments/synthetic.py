@@ -1,4 +1,4 @@
-"""The synthetic duration study: which norm finds an interval of known length in noise (§8).
+"""The synthetic duration study: which norm finds an interval of known length in noise.
 
 No features and no text: one response per frame, AR(1) noise plus a step. 2 correlations × 3
 signals × 5 durations × 400 trials, read with 9 grids and 3 norms: 270 design cells. The draws

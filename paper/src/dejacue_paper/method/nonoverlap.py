@@ -1,4 +1,4 @@
-"""States that exclude each other: one window each, none overlapping, solved exactly (§5)."""
+"""States that exclude each other: one window each, none overlapping, solved exactly."""
 
 from __future__ import annotations
 

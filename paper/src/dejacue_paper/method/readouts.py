@@ -1,4 +1,4 @@
-"""The paper's simpler readouts, which its ablations compare with the scan (§4–5), and windows that
+"""The paper's simpler readouts, which its ablations compare with the scan, and windows that
 look at no frame.
 
 All share observed runs, schedules and the tie rule of dejacue's scan. Positions count observed
