@@ -22,7 +22,7 @@ from urllib.parse import quote
 import numpy as np
 from numpy.typing import NDArray
 
-from dejacue.atomic import check_place, missing_folders, remove_empty, unwritten
+from dejacue.atomic import missing_folders, remove_empty, unwritten
 from dejacue.errors import InputError, shortened, unknown
 from dejacue.records import History
 from dejacue.records.history import COLUMNS, MAX_FRAME
@@ -95,15 +95,6 @@ def create(path: Path, dtype: str, encoder: str | None) -> None:
             path.unlink()
         remove_empty(new_folders)
         raise unwritten(error, path) from None
-
-
-def check_new(path: Path) -> None:
-    """Refuse a place where no store can be created."""
-    if path.is_dir():
-        raise InputError(
-            f"{path}: is a folder, but a store is a file; give {path / 'corpus.dejacue'}"
-        )
-    check_place(path)
 
 
 def check_writable(path: Path) -> None:
@@ -294,14 +285,14 @@ NAMES = ", ".join(Entry._fields)
 
 
 def read_history(
-    now: sqlite3.Connection, which: str, value: str | int, columns: str = NAMES
+    now: sqlite3.Connection, number: int, columns: str = NAMES
 ) -> tuple[Entry, bytes] | None:
-    """Return the columns and the features of the history whose id or number has this value."""
+    """Return the columns and the features of a history."""
     query = (
         f"SELECT {columns}, rows FROM histories LEFT JOIN features "
-        f"ON part BETWEEN number << 10 AND (number << 10) + 1023 WHERE {which} = ? ORDER BY part"
+        "ON part BETWEEN number << 10 AND (number << 10) + 1023 WHERE number = ? ORDER BY part"
     )
-    found = now.execute(query, (value,)).fetchall()
+    found = now.execute(query, (number,)).fetchall()
     if not found:
         return None
     return Entry(*found[0][:-1]), b"".join(row[-1] or b"" for row in found)
@@ -433,8 +424,49 @@ def checksum(rows: bytes | memoryview, mean: bytes, jpeg: bytes | None, entry: E
     return crc
 
 
-def append_means(now: sqlite3.Connection, first: int, means: Sequence[bytes]) -> None:
-    """Write the mean rows of histories from the number ``first`` on, all of one block."""
+def insert(
+    now: sqlite3.Connection,
+    entry: Entry,
+    features: NDArray[Any],
+    dtype: np.dtype[Any],
+    jpeg: bytes | None,
+) -> tuple[int, bytes]:
+    """Write a history, and return its number and its mean row."""
+    rows, direction = stored_rows(features, dtype)
+    mean, data = direction.tobytes(), np.ascontiguousarray(rows).reshape(-1).view("u1").data
+    columns = (checksum(data, mean, jpeg, entry), *entry)
+    query = f"INSERT INTO histories (checksum, {NAMES}) VALUES (?{', ?' * len(entry)})"
+    number = now.execute(query, columns).lastrowid
+    assert number is not None
+    for part, first in enumerate(range(0, len(data), PART_BYTES), number << 10):
+        some = data[first : first + PART_BYTES]
+        now.execute("INSERT INTO features VALUES (?, ?)", (part, some))
+    if jpeg is not None:
+        now.execute("INSERT INTO thumbnails VALUES (?, ?)", (number, jpeg))
+    return number, mean
+
+
+def is_sound(now: sqlite3.Connection, number: int, size: int, blocks: dict[int, bytes]) -> bool:
+    """Return whether a history is as it was written. blocks: that of its mean row, which is kept
+    here for the next one; size: bytes of a mean row."""
+    block, at = divmod(number - 1, MEANS_BLOCK)
+    if block not in blocks:
+        blocks.clear()
+        query = "SELECT rows FROM means WHERE block = ?"
+        (blocks[block],) = now.execute(query, (block,)).fetchone() or (b"",)
+    query = (
+        "SELECT checksum, (SELECT jpeg FROM thumbnails WHERE history = number) "
+        "FROM histories WHERE number = ?"
+    )
+    expected, jpeg = now.execute(query, (number,)).fetchone() or (None, None)
+    entry, data = read_history(now, number) or (None, b"")
+    mean = blocks[block][at * size : (at + 1) * size]
+    return entry is not None and checksum(data, mean, jpeg, entry) == expected
+
+
+def append_means(now: sqlite3.Connection, last: int, means: Sequence[bytes]) -> None:
+    """Write the mean rows of the histories up to the number ``last``, all of one block."""
+    first = last - len(means) + 1
     block, at = divmod(first - 1, MEANS_BLOCK)
     before = now.execute("SELECT rows FROM means WHERE block = ?", (block,)).fetchone() or (b"",)
     # ljust: compact removes a block of which nothing is left

@@ -46,7 +46,7 @@ from dejacue.records.timeline import Tabular
 if TYPE_CHECKING:
     from dejacue.corpus._store import Store
 
-CHUNK_BYTES = 8 << 20  # of features in a call of the kernel, unless one history is larger
+CHUNK_BYTES = 32 << 20  # of features in a call of the kernel, unless one history is larger
 CHUNK_HISTORIES = 1024
 TASKS_PER_CORE = 2  # that wait or are done
 Row = dict[str, Any]
@@ -200,7 +200,7 @@ def _chunks(
     sources: list[str | None] = []
     before = size = 0
     for done, number in enumerate(numbers, 1):
-        found = file.read_history(now, "number", number, _COLUMNS_READ)
+        found = file.read_history(now, number, _COLUMNS_READ)
         if found is None:
             raise sqlite3.DatabaseError("a mean row without a history")
         histories.append(store.unpacked(*found))

@@ -10,14 +10,12 @@ import sqlite3
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace as replaced
-from itertools import groupby
 from pathlib import Path
-from typing import IO, Any, NamedTuple
+from typing import IO, Any, NamedTuple, TypeGuard
 
 import numpy as np
-from numpy.typing import NDArray
 
-from dejacue.atomic import write_bytes, write_whole
+from dejacue.atomic import check_place, write_bytes, write_whole
 from dejacue.corpus import _file as file
 from dejacue.corpus._file import Entry, manifest_columns, read_made_with
 from dejacue.corpus._query import Asked, Matches, answers
@@ -120,12 +118,14 @@ class Store:
             raise self._error("is damaged (no dtype); restore the store from a copy")
         self.dtype = DTYPES[dtype]
 
+    def _read(self, query: str, values: Sequence[str] = ()) -> list[Any]:
+        with file.sqlite_errors(self.path):
+            return self._reader.execute(query, values).fetchall()
+
     def _head(self) -> tuple[str | None, str | None, int | None]:
         """Return dtype, encoder and dimension; somebody may have added the first history now."""
-        with file.sqlite_errors(self.path):
-            query = "SELECT dtype, encoder, dimension FROM store"
-            row: Any = self._reader.execute(query).fetchone()
-        return row or (None, None, None)
+        rows = self._read("SELECT dtype, encoder, dimension FROM store")
+        return tuple(rows[0]) if rows else (None, None, None)
 
     @classmethod
     def create(cls, path: StrPath, *, encoder: str | None = None, dtype: str = "float16") -> Store:
@@ -137,7 +137,7 @@ class Store:
         if dtype not in DTYPES:
             raise unknown("dtype", dtype, DTYPES)
         if encoder is not None:
-            if not isinstance(encoder, str) or not _is_unicode(encoder) or not encoder.strip():
+            if not _is_unicode(encoder) or not encoder.strip():
                 problem = f"the encoder {encoder!r:.80} must be text: its identity"
                 raise InputError(f"{path}: {problem}")
             if encoder in ENCODERS or (encoder.startswith(FAMILIES) and "@" not in encoder):
@@ -153,7 +153,10 @@ class Store:
     @staticmethod
     def check_new(path: StrPath) -> None:
         """Refuse a place where no store can be created."""
-        file.check_new(Path(path))
+        if Path(path).is_dir():
+            remedy = f"give {Path(path, 'corpus.dejacue')}"
+            raise InputError(f"{path}: is a folder, but a store is a file; {remedy}")
+        check_place(path)
 
     def _error(self, problem: str) -> InputError:
         return InputError(f"{self.path}: {problem}")
@@ -197,9 +200,7 @@ class Store:
     @property
     def size(self) -> int:
         """Return how many bytes the file takes on the disk."""
-        with file.sqlite_errors(self.path):
-            (count,) = self._reader.execute("PRAGMA page_count").fetchone()
-            (size,) = self._reader.execute("PRAGMA page_size").fetchone()
+        (count,), (size,) = *self._read("PRAGMA page_count"), *self._read("PRAGMA page_size")
         return int(count * size)
 
     def __repr__(self) -> str:
@@ -211,11 +212,10 @@ class Store:
         return f"<Store {self.path}: {count} {'history' if count == 1 else 'histories'}, {kind}>"
 
     def __len__(self) -> int:
-        with file.sqlite_errors(self.path):
-            return int(self._reader.execute("SELECT count(*) FROM histories").fetchone()[0])
+        return int(self._read("SELECT count(*) FROM histories")[0][0])
 
     def __contains__(self, id: object) -> bool:
-        return self._row("1", id) is not None
+        return _is_unicode(id) and bool(self._read("SELECT 1 FROM histories WHERE id = ?", (id,)))
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.ids())
@@ -224,35 +224,25 @@ class Store:
         """Return the ids, in the order in which they were added."""
         with file.sqlite_errors(self.path):
             condition, values = file.condition(self._reader, where)
-            query = f"SELECT id FROM histories WHERE {condition} ORDER BY number"
-            return [str(id) for (id,) in self._reader.execute(query, values)]
+        query = f"SELECT id FROM histories WHERE {condition} ORDER BY number"
+        return [str(id) for (id,) in self._read(query, values)]
 
     def _row(self, columns: str, id: object) -> Any:
-        """Return these columns of a history; None where there is none."""
-        if not isinstance(id, str) or not _is_unicode(id):
-            return None
-        with file.sqlite_errors(self.path):
-            query = f"SELECT {columns} FROM histories WHERE id = ?"
-            return self._reader.execute(query, (id,)).fetchone()
-
-    def _known_row(self, columns: str, id: object) -> tuple[Any, ...]:
-        row = self._row(columns, id)
-        if row is None:
-            raise self._no_history(id)
-        return tuple(row)
-
-    def _no_history(self, id: object) -> InputError:
-        problem = f'has no history "{shortened(str(id))}"'
-        return self._error(f"{problem}; dejacue store ls {self.path} lists them")
+        """Return these columns of a history."""
+        query = f"SELECT {columns} FROM histories WHERE id = ?"
+        found = self._read(query, (id,)) if _is_unicode(id) else None
+        if not found:
+            problem = f'has no history "{shortened(str(id))}"'
+            raise self._error(f"{problem}; dejacue store ls {self.path} lists them")
+        return found[0]
 
     def __getitem__(self, id: str) -> History:
-        found = None
-        if isinstance(id, str) and _is_unicode(id):
+        while True:
+            (number,) = self._row("number", id)
             with file.sqlite_errors(self.path):
-                found = file.read_history(self._reader, "id", id)
-        if found is None:
-            raise self._no_history(id)
-        return self.unpacked(*found)
+                found = file.read_history(self._reader, number)
+            if found is not None:  # else it has just been replaced
+                return self.unpacked(*found)
 
     def unpacked(self, entry: Entry, data: bytes | None) -> History:
         """Return a history as it lies in the file; data: its features (None: without)."""
@@ -297,22 +287,22 @@ class Store:
 
     def thumbnail(self, id: str) -> bytes | None:
         """Return the small JPEG that was added with a history; None where there is none."""
-        (jpeg,) = self._known_row("(SELECT jpeg FROM thumbnails WHERE history = number)", id)
+        (jpeg,) = self._row("(SELECT jpeg FROM thumbnails WHERE history = number)", id)
         return None if jpeg is None else bytes(jpeg)
 
     def failures(self) -> list[Failure]:
         """Return what ``ingest`` could not add, and why; until it is added."""
-        with file.snapshot(self.path) as now:
-            return [*map(Failure._make, now.execute("SELECT * FROM failures ORDER BY rowid"))]
+        query = "SELECT id, source, what FROM failures ORDER BY rowid"
+        return [Failure(*row) for row in self._read(query)]
 
     def origin(self, id: str) -> Origin:
         """Return how a history and its features were made, without a look at its rows."""
-        (made_with,) = self._known_row("made_with", id)
+        (made_with,) = self._row("made_with", id)
         return Origin(id, self.encoder, read_made_with(self.path, id, made_with))
 
     def labels(self, id: str) -> dict[str, str | None]:
         """Return the object and the source that a history was added with."""
-        object, source = self._known_row("object, source", id)
+        object, source = self._row("object, source", id)
         return {"object": object, "source": source}
 
     def add(
@@ -338,33 +328,38 @@ class Store:
         """
         for name, texts in (("object", object), ("source", source)):
             for text in texts.values() if isinstance(texts, Mapping) else (texts,):
-                if text is not None and not (isinstance(text, str) and _is_unicode(text)):
+                if text is not None and not _is_unicode(text):
                     raise InputError(f"{self.path}: {name} {text!r:.80} must be text")
         pictures = {} if thumbnails is None else thumbnails
         names: set[str] = set()
         means: list[bytes] = []  # of the last histories, until their block is full
         number = 0
         with file.transaction(self.path) as now:
-            encoder, dimension = now.execute("SELECT encoder, dimension FROM store").fetchone()
+            _, encoder, dimension = now.execute("SELECT * FROM store").fetchone()
             for history in [histories] if isinstance(histories, History) else histories:
+                id = history.id
                 self._check(history, encoder, dimension, names)
                 if dimension is None:
                     encoder, dimension = history.encoder, history.dimension
                     now.execute("UPDATE store SET encoder = ?, dimension = ?", (encoder, dimension))
                 if replace:
-                    now.execute("DELETE FROM histories WHERE id = ?", (history.id,))
-                picture = pictures.get(history.id)
-                jpeg = None if picture is None else self._small_jpeg(history.id, picture)
-                entry = file.packed(history, _of(object, history.id), _of(source, history.id))
-                number, mean = self._insert(now, entry, history.features, jpeg)
+                    now.execute("DELETE FROM histories WHERE id = ?", (id,))
+                picture = pictures.get(id)
+                jpeg = None if picture is None else self._small_jpeg(id, picture)
+                entry = file.packed(history, _of(object, id), _of(source, id))
+                try:
+                    number, mean = file.insert(now, entry, history.features, self.dtype, jpeg)
+                except sqlite3.IntegrityError:
+                    problem = f'already has a history "{shortened(id)}"'
+                    raise self._error(f"{problem}; rename it, or replace the other one") from None
                 means.append(mean)
                 if number % file.MEANS_BLOCK == 0:
-                    file.append_means(now, number - len(means) + 1, means)
+                    file.append_means(now, number, means)
                     means = []
-                names.add(history.id)
+                names.add(id)
                 progress("add", len(names))
             if means:
-                file.append_means(now, number - len(means) + 1, means)
+                file.append_means(now, number, means)
             for id in pictures:
                 if id not in names:
                     problem = f'thumbnail of "{shortened(str(id))}", but no such history'
@@ -393,31 +388,6 @@ class Store:
                 f"{which} has {history.dimension} dimensions, but the store has {dimension}; "
                 "encode it with the encoder of the store"
             )
-
-    def _insert(
-        self,
-        now: sqlite3.Connection,
-        entry: Entry,
-        features: NDArray[Any],
-        jpeg: bytes | None,
-    ) -> tuple[int, bytes]:
-        """Write a history, and return its number and its mean row."""
-        rows, direction = file.stored_rows(features, self.dtype)
-        mean, data = direction.tobytes(), np.ascontiguousarray(rows).reshape(-1).view("u1").data
-        columns = (file.checksum(data, mean, jpeg, entry), *entry)
-        query = f"INSERT INTO histories (checksum, {file.NAMES}) VALUES (?{', ?' * len(entry)})"
-        try:
-            number = now.execute(query, columns).lastrowid
-        except sqlite3.IntegrityError:
-            problem = f'already has a history "{shortened(entry.id)}"'
-            raise self._error(f"{problem}; rename it, or replace the other one") from None
-        assert number is not None
-        for part, first in enumerate(range(0, len(data), file.PART_BYTES), number << 10):
-            some = data[first : first + file.PART_BYTES]
-            now.execute("INSERT INTO features VALUES (?, ?)", (part, some))
-        if jpeg is not None:
-            now.execute("INSERT INTO thumbnails VALUES (?, ?)", (number, jpeg))
-        return number, mean
 
     def _small_jpeg(self, id: str, picture: object) -> bytes:
         """Return the picture, made smaller until it has at most MAX_THUMBNAIL_BYTES."""
@@ -453,11 +423,8 @@ class Store:
         names = dict.fromkeys([ids] if isinstance(ids, str) else ids)
         with file.transaction(self.path) as now:
             for id in names:
-                known = isinstance(id, str) and _is_unicode(id)
-                if (
-                    not known
-                    or not now.execute("DELETE FROM histories WHERE id = ?", (id,)).rowcount
-                ):
+                query = "DELETE FROM histories WHERE id = ?"
+                if not (_is_unicode(id) and now.execute(query, (id,)).rowcount):
                     problem = f'has no history "{shortened(str(id))}", so nothing was removed'
                     raise self._error(problem)
         return len(names)
@@ -483,41 +450,19 @@ class Store:
                 for (message,) in now.execute("PRAGMA quick_check")
                 if message != "ok"
             ]
-            numbers = now.execute("SELECT number, id FROM histories ORDER BY number").fetchall()
+            rows = now.execute("SELECT number, id FROM histories ORDER BY number").fetchall()
+            blocks: dict[int, bytes] = {}  # the one of the last history
             size = (self.dimension or 1) * file.MEANS.itemsize
-            blocks = groupby(numbers, key=lambda row: (row[0] - 1) // file.MEANS_BLOCK)
-            done = 0
-            for block, of_block in blocks:
-                means = self._read(now, "SELECT rows FROM means WHERE block = ?", block)
-                for number, id in of_block:
-                    at = (number - 1) % file.MEANS_BLOCK * size
-                    mean = b"" if means is None else means[0][at : at + size]
-                    if problem := self._changed(now, number, mean):
-                        problems.append(Damage(str(id), f"{problem}; {file.REMEDY}"))
-                    done += 1
-                    progress("verify", done, len(numbers))
+            for done, (number, id) in enumerate(rows, 1):
+                try:
+                    sound = file.is_sound(now, number, size, blocks)
+                    problem = "has changed since it was written"
+                except (sqlite3.DatabaseError, UnicodeDecodeError):
+                    sound, problem = False, "cannot be read"
+                if not sound:
+                    problems.append(Damage(str(id), f"{problem}; {file.REMEDY}"))
+                progress("verify", done, len(rows))
         return problems
-
-    @staticmethod
-    def _read(now: sqlite3.Connection, query: str, value: int) -> Any:
-        with contextlib.suppress(sqlite3.DatabaseError):  # a page that cannot be read
-            return now.execute(query, (value,)).fetchone()
-        return None
-
-    def _changed(self, now: sqlite3.Connection, number: int, mean: bytes) -> str | None:
-        """Return what is wrong with a history; None: nothing."""
-        query = (
-            "SELECT checksum, (SELECT jpeg FROM thumbnails WHERE history = number) "
-            "FROM histories WHERE number = ?"
-        )
-        try:
-            expected, jpeg = now.execute(query, (number,)).fetchone()
-            entry, data = file.read_history(now, "number", number)  # type: ignore[misc]
-        except (sqlite3.DatabaseError, UnicodeDecodeError):
-            return "cannot be read"
-        if file.checksum(data, mean, jpeg, entry) != expected:
-            return "has changed since it was written"
-        return None
 
     def export(
         self,
@@ -575,45 +520,30 @@ class Store:
         arrow = need("pyarrow", "pip install pyarrow")
         parquet = need("pyarrow.parquet", "pip install pyarrow")
         integers, numbers = arrow.list_(arrow.int64()), arrow.list_(arrow.float64())
-        schema = arrow.schema(
-            {
-                "id": arrow.string(),
-                "object": arrow.string(),
-                "source": arrow.string(),
-                "encoder": arrow.string(),
-                "dimension": arrow.int64(),
-                "frames": integers,
-                "times_s": numbers,
-                "source_frames": integers,
-                "presence": numbers,
-                "made_with": arrow.string(),
-                "features": arrow.list_(arrow.from_numpy_dtype(self.dtype)),
-                "thumbnail": arrow.binary(),
-            }
-        )
-
-        def row(id: str, history: History) -> dict[str, Any]:
-            made_with = None if history.made_with is None else json.dumps(dict(history.made_with))
-            special = {
-                **self.labels(id),
-                "made_with": made_with,
-                "features": history.features.ravel(),
-                "thumbnail": self.thumbnail(id),
-            }
-            return {n: special[n] if n in special else getattr(history, n) for n in schema.names}
+        columns = dict.fromkeys(("id", "object", "source", "encoder"), arrow.string())
+        columns |= {"dimension": arrow.int64(), "frames": integers, "times_s": numbers}
+        columns |= {"source_frames": integers, "presence": numbers, "made_with": arrow.string()}
+        columns |= {"features": arrow.list_(arrow.from_numpy_dtype(self.dtype))}
+        schema = arrow.schema(columns | {"thumbnail": arrow.binary()})
 
         def write(stream: IO[bytes]) -> None:
             with parquet.ParquetWriter(stream, schema) as out:
                 group: list[dict[str, Any]] = []
                 group_bytes = 0
-                for done, id in enumerate(ids):
+                for done, id in enumerate(ids, 1):
                     history = self[id]
-                    group.append(row(id, history))
+                    made_with = history.made_with
+                    row = {name: getattr(history, name, None) for name in schema.names}
+                    row |= self.labels(id)
+                    row["made_with"] = None if made_with is None else json.dumps(dict(made_with))
+                    row["features"] = history.features.ravel()
+                    row["thumbnail"] = self.thumbnail(id)
+                    group.append(row)
                     group_bytes += history.features.nbytes
-                    if group_bytes >= PARQUET_GROUP_BYTES or done + 1 == len(ids):
+                    if group_bytes >= PARQUET_GROUP_BYTES or done == len(ids):
                         out.write_table(arrow.Table.from_pylist(group, schema))
                         group, group_bytes = [], 0
-                    progress("export", done + 1, len(ids))
+                    progress("export", done, len(ids))
 
         write_whole(path, write)
 
@@ -699,13 +629,11 @@ class Store:
             raise self._error(f"has {self.dimension} dimensions, but {name} {dimension}; {same}")
 
 
-def _is_unicode(text: str) -> bool:
+def _is_unicode(text: object) -> TypeGuard[str]:
     """Return whether SQLite can store it: names of files may have bytes that are no letters."""
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
+    with contextlib.suppress(UnicodeEncodeError):
+        return isinstance(text, str) and text.encode() is not None
+    return False
 
 
 def _of(texts: Text, id: str) -> str | None:
