@@ -142,20 +142,20 @@ def client(studio):
 
 @pytest.fixture
 def statements(monkeypatch) -> list[str]:
-    """List the SQL statements that the index is asked."""
+    """List the SQL statements that the file of a store is asked."""
     import sqlite3
 
-    from dejacue.corpus import _index
+    from dejacue.corpus import _file
 
     seen: list[str] = []
-    real = _index.connect
+    real = _file.connect
 
     def traced(*given: object, **more: object) -> sqlite3.Connection:
         made = real(*given, **more)  # type: ignore[arg-type]
         made.set_trace_callback(seen.append)
         return made
 
-    monkeypatch.setattr(_index, "connect", traced)
+    monkeypatch.setattr(_file, "connect", traced)
     return seen
 
 

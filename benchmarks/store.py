@@ -16,9 +16,8 @@ from _common import Parser, best, one_thread, put_table
 
 one_thread()
 
-import shutil
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -52,23 +51,18 @@ def words() -> Vocabulary:
     return Vocabulary(states, np.random.default_rng(1).normal(size=(4, D)), encoder="random")
 
 
-def read_bytes(folder: Path) -> None:
-    read_files(sorted(folder.glob("*.npy")))
+def read_bytes(path: Path, part: int = 0, parts: int = 1) -> None:
+    buffer, size = bytearray(1 << 20), path.stat().st_size
+    with open(path, "rb", buffering=0) as stream:
+        stream.seek(size * part // parts)
+        while stream.tell() < size * (part + 1) // parts:
+            stream.readinto(buffer)
 
 
-def read_files(paths: Sequence[Path]) -> None:
-    buffer = bytearray(1 << 20)
-    for path in paths:
-        with open(path, "rb", buffering=0) as stream:
-            while stream.readinto(buffer):
-                pass
-
-
-def read_by_two(folder: Path) -> None:
-    """Read with two processes, each every second segment."""
-    rows = sorted(path for path in folder.glob("*.npy") if "means" not in path.name)
+def read_by_two(path: Path) -> None:
+    """Read with two threads, a half each."""
     with ThreadPoolExecutor(2) as pool:
-        list(pool.map(read_files, (rows[::2], rows[1::2])))
+        list(pool.map(lambda part: read_bytes(path, part, 2), range(2)))
 
 
 def adding(folder: Path, count: int, seconds: float) -> Iterator[tuple[str, str]]:
@@ -85,7 +79,7 @@ def adding(folder: Path, count: int, seconds: float) -> Iterator[tuple[str, str]
     def added() -> None:
         with Store.create(folder / "added") as store:
             store.add(records)
-        shutil.rmtree(folder / "added")
+        (folder / "added").unlink()
 
     base, ours = best([plain, added], seconds=seconds)
     yield (
@@ -99,8 +93,8 @@ def asking(folder: Path, count: int, seconds: float) -> Iterator[tuple[str, str]
     store.add(histories(count))
     size = store.size / 1e9
     sides = [
-        lambda: read_bytes(folder / "store" / "segments"),
-        lambda: read_by_two(folder / "store" / "segments"),
+        lambda: read_bytes(folder / "store"),
+        lambda: read_by_two(folder / "store"),
         lambda: store.query(vocabulary).columns(),
         lambda: Store.open(folder / "store").query(vocabulary).columns(),
         lambda: store.query(vocabulary, threads=2).columns(),

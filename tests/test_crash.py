@@ -4,7 +4,7 @@
 
 A scenario is a command line, or a save in the studio. In a run to the end its file operations are
 counted: files opened to be written, every write, renames, removals, new folders, statements to the
-index of a store. Then, in a fresh folder for each, it is killed just before it (in the middle of
+file of a store. Then, in a fresh folder for each, it is killed just before it (in the middle of
 it, where it is a write): what is there by then is whole. The same is run again: then everything is
 there byte by byte as after the run that was left alone, with nothing beside it.
 
@@ -205,32 +205,29 @@ def to_the_end(folder: Path, command: str) -> Ran:
     return ran
 
 
+def is_store(path: Path) -> bool:
+    return path.name in ("s", "t") and path.is_file() and path.stat().st_size > 0
+
+
 def tree(folder: Path) -> Tree:
     """Return everything in a folder; of a store, what it contains."""
-    stores = [path.parent for path in folder.rglob("index.sqlite")]
-    files: Tree = {
-        str(path.relative_to(folder)): None if path.is_dir() else path.read_bytes()
-        for path in sorted(folder.rglob("*"))
-        if not any(path.is_relative_to(store) for store in stores)
-    }
-    return files | {f"{s.name}/{key}": text for s in stores for key, text in store_contents(s)}
+    files: Tree = {}
+    for path in sorted(folder.rglob("*")):
+        if is_store(path):
+            files |= {f"{path.name}/{key}": text for key, text in store_contents(path)}
+        else:
+            name = str(path.relative_to(folder))
+            files[name] = None if path.is_dir() else path.read_bytes()
+    return files
 
 
 def store_contents(path: Path) -> Iterator[tuple[str, bytes]]:
-    """Yield what a store contains, whatever its files are called, and files it does not use."""
     from dejacue import Store
-    from dejacue.corpus import _index
 
     with Store.open(path) as store:
         yield "problems", repr(store.verify()).encode()
         for row in store.rows():
             yield row.id, repr(row).encode() + store[row.id].features.tobytes()
-        with _index.snapshot(path) as now:
-            segments = {f"{number:06d}" for number, _, _ in _index.sizes(now)}
-    for file in path.rglob("*"):
-        used = file.parent.name == "segments" and file.name.partition(".")[0] in segments
-        if not used and file.name != "segments" and not file.name.startswith(_index.NAME):
-            yield file.name, b"nobody's"
 
 
 def differences(files: Tree, expected: Tree) -> list[str]:
@@ -247,10 +244,10 @@ def broken(folder: Path, earlier: Tree, expected: Tree) -> list[str]:
         Finding.read(document.parent)
     return [
         f"neither old nor new: {name}"
-        for index in folder.glob("*/index.sqlite")
-        for key, text in store_contents(index.parent)
-        for name in [f"{index.parent.name}/{key}"]
-        if text not in (b"nobody's", earlier.get(name), expected.get(name))
+        for store in filter(is_store, folder.iterdir())
+        for key, text in store_contents(store)
+        for name in [f"{store.name}/{key}"]
+        if text not in (earlier.get(name), expected.get(name))
     ]
 
 

@@ -26,7 +26,7 @@ from PIL import Image
 
 from dejacue import InputError, Store, build_history, ingest
 from dejacue.atomic import lock_folder
-from dejacue.corpus import Busy, Failure, _segments
+from dejacue.corpus import Busy, Failure, _file
 from dejacue.corpus.ingest import Item, read_manifest, worker, writer
 from dejacue.corpus.ingest.manifest import MAX_PROBLEMS, as_items
 from dejacue.corpus.ingest.worker import Decoding, decode
@@ -280,7 +280,7 @@ def test_histories_are_those_of_encode(tmp_path, videos, mixing) -> None:
             assert np.array_equal(store[alone.id].features, alone.features)
     assert ingest(rows, tmp_path / "store", encoder=encoder).skipped == ("v0", "v1", "v2")
     assert encoder.count == 2 * 3 * FRAMES  # those of build_history
-    assert not (tmp_path / "store" / writer.PARTIAL).exists()
+    assert not (tmp_path / "store.work").exists()
 
 
 def test_a_batch_holds_crops_of_one_video(tmp_path, videos, counting) -> None:
@@ -438,7 +438,7 @@ def test_a_full_disk_ends_it_in_a_sentence_and_it_goes_on_later(
         raise OSError(28, "No space left on device")
 
     rows = [row_of(video) for video in videos]
-    monkeypatch.setattr(_segments.os, "fsync", full)
+    monkeypatch.setattr(_file, "append_means", full)
     with pytest.raises(OSError, match=r"No space left on device: '.*store'"):
         ingest(rows, tmp_path / "store", encoder=counting)
     monkeypatch.undo()
@@ -450,7 +450,8 @@ def test_a_full_disk_ends_it_in_a_sentence_and_it_goes_on_later(
 
 def test_a_second_ingest_is_refused(tmp_path, videos, counting) -> None:
     Store.create(tmp_path / "store").close()
-    lock = lock_folder(tmp_path / "store")
+    (tmp_path / "store.work").mkdir()
+    lock = lock_folder(tmp_path / "store.work")
     with refused(tmp_path / "store", "wait until it has finished"):
         ingest([row_of(videos[0])], tmp_path / "store", encoder=counting)
     os.close(lock)
@@ -581,7 +582,7 @@ def test_a_kill_costs_at_most_a_batch_of_crops(tmp_path, videos, counting) -> No
     assert len(stored(tmp_path / "store")) == 6
     crops = len(videos) * (FRAMES + FRAMES // 2)
     assert crops < counting.count <= crops + 3 * counting.batch
-    assert not (tmp_path / "store" / writer.PARTIAL).exists()
+    assert not (tmp_path / "store.work").exists()
 
 
 # Pictures, and remote files
@@ -829,10 +830,8 @@ def test_a_damaged_history_is_mended_as_verify_says(dejacue, tmp_path, videos) -
     folder = tmp_path / "s"
     words = ("ingest", manifest, "--store", folder, "--encoder", "mini")
     assert dejacue(*words).code == 0
-    path = folder / "segments" / "000001.npy"
-    data = bytearray(path.read_bytes())
-    data[_segments.HEADER + 7] ^= 4
-    path.write_bytes(data)
+    with _file.transaction(folder) as now:
+        now.execute("UPDATE features SET rows = zeroblob(length(rows))")
     ran = dejacue("store", "verify", folder)
     remedy = "remove it with dejacue store rm, then add or ingest it again"
     assert (ran.code, remedy in " ".join(ran.out.split())) == (1, True)

@@ -22,7 +22,7 @@ from helpers.errors import refused
 from helpers.stores import drawn, words
 
 from dejacue import DejaCueError, Store
-from dejacue.corpus import _query, _segments, cluster
+from dejacue.corpus import _query, cluster
 from dejacue.errors import MissingExtra, extra
 from dejacue.files import write_vocabulary
 
@@ -53,10 +53,8 @@ def equal(a: dict, b: dict) -> None:
 def test_ray_gives_the_answers_of_one_machine_to_the_last_bit(
     ray, tmp_path, monkeypatch, readout
 ) -> None:
-    monkeypatch.setattr(_segments, "MAX_SEGMENT_BYTES", 10_000)  # two or three histories each
     monkeypatch.setattr(_query, "CHUNK_HISTORIES", 3)  # four tasks
     store = filled(tmp_path / "s")
-    assert len(list((store.path / "segments").iterdir())) > 6
     for options in ({}, {"top": 5}, {"where": {"camera": "c1"}}, {"threads": 2}):
         local = store.query(words(), readout=readout, **options).columns()
         equal(store.query(words(), readout=readout, engine="ray", **options).columns(), local)
@@ -66,7 +64,6 @@ def test_ray_gives_the_answers_of_one_machine_to_the_last_bit(
 
 @pytest.mark.long
 def test_a_store_that_is_compacted_meanwhile_is_read_as_it_was(ray, tmp_path, monkeypatch) -> None:
-    monkeypatch.setattr(_segments, "MAX_SEGMENT_BYTES", 10_000)
     monkeypatch.setattr(_query, "CHUNK_HISTORIES", 1)
     store = filled(tmp_path / "s")
     expected = list(store.query(words()))
@@ -76,25 +73,13 @@ def test_a_store_that_is_compacted_meanwhile_is_read_as_it_was(ray, tmp_path, mo
         other.remove(other.ids())
         other.compact()
     assert [first, *matches] == expected
-    assert not (store.path / "segments" / "000001.npy").exists()
 
 
 @pytest.mark.long
 def test_errors_of_tasks_become_errors_of_ours(ray, tmp_path, monkeypatch) -> None:
     store = filled(tmp_path / "s")
-    make_part = _query.Query._part
-
-    def elsewhere(self, *arguments):
-        return make_part(self, *arguments)._replace(store=tmp_path / "elsewhere")
-
-    def outdated(self, *arguments):
-        return make_part(self, *arguments)._replace(version="0")
-
     with monkeypatch.context() as changed:
-        changed.setattr(_query.Query, "_part", elsewhere)
-        with refused(tmp_path / "elsewhere"):
-            next(store.query(words(), engine="ray"))
-        changed.setattr(_query.Query, "_part", outdated)
+        changed.setattr(_query, "__version__", "0")
         with refused("the driver runs 0"):
             next(store.query(words(), engine="ray"))
 
@@ -104,13 +89,13 @@ def test_errors_of_tasks_become_errors_of_ours(ray, tmp_path, monkeypatch) -> No
     def killed(*_: object) -> None:
         os._exit(1)
 
-    monkeypatch.setattr(_query, "read_part", unknown_there)
+    monkeypatch.setattr(_query, "answer_there", unknown_there)
     with pytest.raises(DejaCueError, match="cannot import dejacue"):
         next(store.query(words(), engine="ray"))
-    monkeypatch.setattr(_query, "read_part", broken)
+    monkeypatch.setattr(_query, "answer_there", broken)
     with pytest.raises(DejaCueError, match="ZeroDivisionError: no"):
         next(store.query(words(), engine="ray"))
-    monkeypatch.setattr(_query, "read_part", killed)
+    monkeypatch.setattr(_query, "answer_there", killed)
     with pytest.raises(DejaCueError, match="Ray lost a task"):
         next(store.query(words(), engine="ray"))
 
@@ -123,15 +108,15 @@ def unknown_there(*_: object) -> None:
 def test_a_task_that_dies_once_is_run_again(ray, tmp_path, monkeypatch) -> None:
     store = filled(tmp_path / "s")
     dead = tmp_path / "dead"
-    read_part = _query.read_part
+    answer_there = _query.answer_there
 
     def dies_once(*arguments):
         if not dead.exists():
             dead.touch()
             os._exit(1)
-        return read_part(*arguments)
+        return answer_there(*arguments)
 
-    monkeypatch.setattr(_query, "read_part", dies_once)
+    monkeypatch.setattr(_query, "answer_there", dies_once)
     assert list(store.query(words(), engine="ray")) == list(store.query(words()))
     assert dead.exists()
 

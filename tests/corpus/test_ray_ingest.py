@@ -111,7 +111,7 @@ def test_ray_makes_the_histories_and_failures_of_the_local_engine(
     assert (tmp_path / "b").stat().st_size == (tmp_path / "a").stat().st_size
     assert calls[-2][:3] == ("videos", len(videos), len(videos))
     assert calls[-1][0] == "crops"
-    assert not (tmp_path / "ray" / writer.PARTIAL).exists()
+    assert not (tmp_path / "ray.work").exists()
     again = ingest(videos, tmp_path / "ray", encoder=Strict(tmp_path / "c", True), engine="ray")
     assert (len(again.skipped), again.added, len(again.failed)) == (2 * VIDEOS, (), 3)
     assert not (tmp_path / "c").exists()  # nothing was encoded
@@ -135,7 +135,7 @@ def test_a_batch_that_always_kills_its_actor_ends_the_run(
     encoder = Fragile(tmp_path / "b", BATCH, again=True)
     with pytest.raises(DejaCueError, match="Ray lost a task"):
         ingest(videos[:1], tmp_path / "ray", encoder=encoder, engine="ray")
-    partial = list((tmp_path / "ray" / writer.PARTIAL).iterdir())
+    partial = list((tmp_path / "ray.work" / writer.PARTIAL).iterdir())
     assert len(partial) == 1  # the batch before, for whoever goes on
     ingest(videos[:1], tmp_path / "ray", encoder=Counting(tmp_path / "c", True))  # locally
     assert (tmp_path / "b").stat().st_size == BATCH

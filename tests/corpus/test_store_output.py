@@ -15,7 +15,7 @@ import pytest
 from helpers.errors import refused
 
 from dejacue import History, InputError, Store, Vocabulary
-from dejacue.corpus import Match, _index, _matches, _query
+from dejacue.corpus import Match, _file, _query
 from dejacue.errors import MissingExtra
 from dejacue.files import write_vocabulary
 
@@ -78,12 +78,12 @@ def flat(match: Match) -> dict[str, object]:
 def test_the_same_answers_are_in_every_format(store, tmp_path, monkeypatch) -> None:
     import pyarrow.parquet
 
-    monkeypatch.setattr(_matches, "PARQUET_GROUP_ROWS", 5)
+    monkeypatch.setattr(_query, "PARQUET_GROUP_ROWS", 5)
     monkeypatch.setattr(_query, "CHUNK_HISTORIES", 2)
     matches = list(store.query(words()))
     clocks = {(m.interval.times_s is None, m.interval.source_start is None) for m in matches}
     assert clocks == {(True, True), (False, True), (True, False)}
-    for suffix in _matches.WRITERS:
+    for suffix in _query.WRITERS:
         assert store.query(words()).write(tmp_path / f"x{suffix}") == len(matches) == 14
     file = pyarrow.parquet.ParquetFile(tmp_path / "x.parquet")
     assert file.num_row_groups == 3
@@ -102,7 +102,7 @@ def test_the_same_answers_are_in_every_format(store, tmp_path, monkeypatch) -> N
     assert [json.loads(line) for line in lines] == plain
 
 
-@pytest.mark.parametrize("suffix", list(_matches.WRITERS))
+@pytest.mark.parametrize("suffix", list(_query.WRITERS))
 def test_a_file_without_answers_is_a_file(store, tmp_path, suffix) -> None:
     import pyarrow.parquet
 
@@ -116,7 +116,7 @@ def test_a_file_without_answers_is_a_file(store, tmp_path, suffix) -> None:
         assert len(path.read_text().splitlines()) == (suffix == ".csv")
 
 
-@pytest.mark.parametrize("suffix", list(_matches.WRITERS))
+@pytest.mark.parametrize("suffix", list(_query.WRITERS))
 def test_what_fails_on_the_way_leaves_the_file_as_it_was(
     store, tmp_path, monkeypatch, suffix
 ) -> None:
@@ -160,15 +160,15 @@ def test_lines_are_printed_before_the_last_history_is_read(
     """The last history cannot be read; the answers of the first are printed all the same."""
     write_vocabulary(tmp_path / "v.npz", words())
     ranked = [match.history for match in store.query(words())]
-    with _index.transaction(store.path) as now:
-        now.execute("UPDATE histories SET runs = zeroblob(16) WHERE id = ?", (ranked[-1],))
+    with _file.transaction(store.path) as now:
+        now.execute("UPDATE histories SET frames = zeroblob(160) WHERE id = ?", (ranked[-1],))
     monkeypatch.setattr(_query, "CHUNK_HISTORIES", 2)
     ran = dejacue("store", "query", store.path, "-v", tmp_path / "v.npz", "--jsonl", "--top", 0)
     printed = [json.loads(line)["history"] for line in ran.out.splitlines()]
     assert len(printed) >= 8
     assert printed == ranked[: len(printed)]
     assert ran.code == 2
-    assert f'entry of history "{ranked[-1]}" is damaged' in ran.err
+    assert f'history "{ranked[-1]}" is damaged' in ran.err
 
 
 def test_a_reader_that_goes_away_is_no_error(store, tmp_path) -> None:

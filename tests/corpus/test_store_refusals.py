@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import sqlite3
 from pathlib import Path
 
@@ -28,9 +29,8 @@ def folder(tmp_path: Path) -> Path:
         store.add(history("a", "efficientnet-lite0@1"))
     Store.create(tmp_path / "empty").close()
     Store.create(tmp_path / "newer").close()
-    with sqlite3.connect(tmp_path / "newer" / "index.sqlite") as index:
-        index.execute("PRAGMA user_version = 99")
-    index.close()
+    with contextlib.closing(sqlite3.connect(tmp_path / "newer")) as now:
+        now.execute("PRAGMA user_version = 99")
     write_history(tmp_path / "a.npz", history("a"))
     write_history(tmp_path / "b.npz", history("b"))
     write_history(tmp_path / "other.npz", history("c", "other@1"))
@@ -51,7 +51,9 @@ def folder(tmp_path: Path) -> Path:
         ("add store b.npz none.npz", ["none.npz: no such file"]),
         ("add store b.npz w.yaml", ["w.yaml: "]),
         ("add newer b.npz", ["newer: ", "version 99", "another version", "make it again"]),
-        ("ls w.yaml", ["w.yaml: is a file"]),
+        ("ls w.yaml", ["w.yaml: is not a store"]),
+        ("ls .", ["is a folder, but a store is a file"]),
+        ("add w.yaml b.npz", ["w.yaml: is not a store"]),
         ("query store -v w.yaml --top -1", ["--top -1"]),
         ("ls newer", ["newer: ", "version 99"]),
         ("query newer -v w.yaml", ["newer: ", "version 99"]),
@@ -65,7 +67,7 @@ def folder(tmp_path: Path) -> Path:
         ("query store -v w.yaml -o x.docx", ["x.docx: ", ".csv"]),
         ("ls store z", ["store: ", '"z"', "dejacue store ls"]),
         ("rm store a z", ["store: ", '"z"', "nothing was removed"]),
-        ("export store -o store", ["store: is inside the store"]),
+        ("export store -o store", ["store: is the store itself"]),
         ("export store -o x --kind zarr", ['kind "zarr"']),
     ],
 )

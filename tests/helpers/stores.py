@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import sqlite3
+
 import numpy as np
+import pytest
 
 from dejacue import History, Vocabulary
+from dejacue.corpus import _file
 
 D = 16
 
@@ -37,3 +41,16 @@ def drawn(seed: int) -> History:
         made_with={"camera": f"c{seed % 2}"},
         presence=rng.random(len(frames)) if seed % 2 else None,
     )
+
+
+def fill_disk(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let stores find no room for another page."""
+    real = _file.connect
+
+    def full(*arguments: object, **options: object) -> sqlite3.Connection:
+        connection = real(*arguments, **options)  # type: ignore[arg-type]
+        pages = connection.execute("PRAGMA page_count").fetchone()[0]
+        connection.execute(f"PRAGMA max_page_count = {pages}")
+        return connection
+
+    monkeypatch.setattr(_file, "connect", full)

@@ -15,6 +15,7 @@ from dejacue.records.interval import TRUST
 from dejacue.studio import teaching
 from dejacue.studio.jobs import TaskProgress
 from dejacue.studio.state import Studio
+from dejacue.studio.workspace import Workspace
 from dejacue.video.video import write_video
 
 APPLY = {"kind": "apply", "teachers": ["cup"], "folder": "like-cup"}
@@ -198,9 +199,10 @@ def test_an_object_that_was_found_by_name_is_looked_for_by_it(tmp_path, monkeypa
 def test_histories_of_a_store_are_answered_too(root, client) -> None:
     confirm(client)
     history = Finding.read(root / "cup").history
-    with Store.create(root / "corpus") as store:
+    with Store.create(root / "corpus.dejacue") as store:
         store.add([history], source=str(root / "second" / "scene.mp4"))
-    job = run_job(client, **APPLY, store="corpus")
+    assert Workspace(root).contents().stores == ["corpus.dejacue"]
+    job = run_job(client, **APPLY, store="corpus.dejacue")
     assert job["state"] == "done", job["problem"]
     (row,) = job["rows"]
     info = client.get(f"/api/findings/{row['finding']}/info").json()

@@ -3,350 +3,212 @@
     means of the frames · centre of the words ──▶ order of the histories
     rows of the first ``top`` of them ──▶ locate_many ──▶ every occurrence of each state
 
-Histories are read in that order, a chunk at a time, so that the best come first and memory stays
-flat. With Ray, chunks are read on several machines: the index is read here, and a task gets the
-places of some histories, maps their segments and returns a table of answers. Nothing but the rows
-is read from the shared disk, since SQLite is not safe on every one. A query sees the store as it
-was when it began.
+Histories are read in that order, a few megabytes at a time, so that the best come first, memory
+stays flat, and rows are still in the cache of the processor when the kernel reads them. With Ray,
+they are read here and answered on several machines. A query sees the store as it was when it began.
 """
 
 from __future__ import annotations
 
 import contextlib
-import json
-import socket
+import csv
+import io
+import operator
 import sqlite3
 from collections import deque
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
+from itertools import chain, groupby, islice, starmap
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dejacue._version import __version__
-from dejacue.corpus import _index as index
-from dejacue.corpus._matches import RankedTimeline
-from dejacue.corpus._packing import PackedHistory, unpacked
-from dejacue.corpus._segments import Segment, mapped, mean_path, missing_file, row_path
+from dejacue.atomic import check_place, write_whole
+from dejacue.corpus import _file as file
 from dejacue.corpus.cluster import check_version, connected
-from dejacue.errors import InputError
+from dejacue.errors import InputError, StrPath, need
+from dejacue.files.documents import as_json
 from dejacue.method.coordinates import unit_rows
-from dejacue.method.localization import CHUNK_BYTES, CHUNK_HISTORIES, locate_many
+from dejacue.method.localization import locate_many
 from dejacue.method.plan import Plan
 from dejacue.method.readout import Readout
 from dejacue.progress import Progress
-from dejacue.records import History, Timeline, Vocabulary
+from dejacue.records import History, Interval, Note, Timeline, Vocabulary
 from dejacue.records.arrays import Floats
 from dejacue.records.history import MEANINGLESS
+from dejacue.records.note import in_order
+from dejacue.records.timeline import Tabular
 
 if TYPE_CHECKING:
     from dejacue.corpus._store import Store
 
+CHUNK_BYTES = 32 << 20  # of features in a call of the kernel, unless one history is larger
+CHUNK_HISTORIES = 1024
 TASKS_PER_CORE = 2  # that wait or are done
-MAX_PARTS = 16  # of what a kernel call takes: smaller ones are not worth sending
-SLOT_BITS = 32  # of a segment and a slot in one number
-Places = NDArray[np.int64]  # (H, 2): segment and slot
-Pending = Callable[[], RankedTimeline]  # waits for the answers of a part
-Ranked = tuple[Sequence[History], Sequence[str | None], NDArray[np.float64], int]
+Row = dict[str, Any]
 _MADE_WITH = f"CASE WHEN instr(made_with, '\"{MEANINGLESS}\"') THEN made_with END"
-_PACKED = (
-    f", histories.id, NULL, source, interval_s, {_MADE_WITH}, runs, times_s, source_frames, NULL"
-)
+_COLUMNS_READ = f"id, NULL, source, {_MADE_WITH}, interval_s, frames, times_s, source_frames, NULL"
+PARQUET_GROUP_ROWS = 1 << 16
+_INTERVAL = {
+    "state": "string",
+    "description": "string",
+    "start": "int64",
+    "end": "int64",
+    "start_s": "float64",
+    "end_s": "float64",
+    "source_start": "int64",
+    "source_end": "int64",
+    "score": "float64",
+    "confidence": "float64",
+}
+_COLUMNS = {
+    "rank": "int64",
+    "history": "string",
+    "source": "string",
+    "object_score": "float64",
+    **_INTERVAL,
+    "notes": "string",
+    "object": "string",
+    "columns": "string",
+}
+
+
+class Chunk(NamedTuple):
+    """Histories that come after ``before`` others in the ranking."""
+
+    histories: Sequence[History]
+    sources: Sequence[str | None]
+    object_scores: NDArray[np.float64]
+    before: int
 
 
 class Asked(NamedTuple):
-    """What is looked for, and how."""
+    """What is looked for, where and how; centre: what objects look like (None: what the words have
+    in common)."""
 
     vocabulary: Vocabulary
     readout: str | Readout
     trust: bool
+    centre: Floats | None
+    where: Mapping[str, str] | None
+    top: int | None
 
 
-class IndexEntry(NamedTuple):
-    """Says where the rows of a history are, and its columns in the index."""
-
-    segment: int
-    slot: int
-    first: int
-    length: int
-    columns: PackedHistory
-
-
-class Part(NamedTuple):
-    """Histories that follow ``before`` others in the ranking; all that a Ray task needs."""
-
-    store: Path
-    dtype: np.dtype[Any]
-    dimension: int
-    encoder: str | None
-    rows: dict[int, int]  # that count, of each segment
-    entries: list[IndexEntry]
-    object_scores: NDArray[np.float64]
-    before: int
-    version: str = __version__
+def answer(asked: Asked, chunk: Chunk) -> Timeline:
+    histories, vocabulary, readout = chunk.histories, asked.vocabulary, asked.readout
+    if not asked.trust:
+        return locate_many(histories, vocabulary, readout=readout).joined()
+    plan = Plan.of(None, readout)
+    views = (plan.view(history, vocabulary) for history in histories)
+    return Timeline.joined([plan.analyse(view) for view in views])
 
 
-def answer(asked: Asked, ranked: Ranked) -> RankedTimeline:
-    histories, sources, object_scores, before = ranked
-    vocabulary, readout, trust = asked
-    if trust:
-        plan = Plan.of(None, readout)
-        views = (plan.view(history, vocabulary) for history in histories)
-        timeline = Timeline.joined([plan.analyse(view) for view in views])
-    else:
-        timeline = locate_many(histories, vocabulary, readout=readout).joined()
-    return RankedTimeline(timeline, sources, object_scores, before)
+def answer_there(asked: Asked, version: str, chunk: Chunk) -> Timeline:
+    """Do it on another machine."""
+    check_version(version)
+    return answer(asked, chunk)
 
 
-def read_part(asked: Asked, part: Part) -> RankedTimeline | None:
-    """Return its answers; None where a segment is gone, since the store was compacted meanwhile."""
-    check_version(part.version)
-    folder = part.store / "segments"
-    try:
-        rows = {
-            number: mapped(row_path(folder, number), part.dtype, part.dimension, count)
-            for number, count in part.rows.items()
-        }
-    except FileNotFoundError:
-        if (part.store / index.NAME).is_file():
-            return None
-        raise InputError(
-            f"{part.store}: no such folder on {socket.gethostname()}; a store queried with Ray "
-            "must be on a disk that all machines of the cluster share, under the same path"
-        ) from None
-    histories = [
-        unpacked(part.store, columns, rows[segment][first : first + length], part.encoder)
-        for segment, _, first, length, columns in part.entries
-    ]
-    sources = [entry.columns.source for entry in part.entries]
-    return answer(asked, (histories, sources, part.object_scores, part.before))
+def answers(
+    store: Store,
+    asked: Asked,
+    threads: int,
+    engine: str,
+    ray_address: str | None,
+    progress: Progress,
+) -> Iterator[tuple[Chunk, Timeline]]:
+    """Yield histories and what is found in them, the likeliest objects first."""
+    with contextlib.ExitStack() as stack:
+        now = stack.enter_context(file.snapshot(store.path))
+        numbers, scores = _ranked(store, now, asked)
+        submit: Callable[[Chunk], Any] = partial(partial, answer, asked)
+        result: Callable[[Any], Timeline] = operator.call
+        ahead = 0
+        if engine == "ray":
+            # tasks that nobody waits for any more run to their end, a few at most: ray.cancel
+            # (2.60) ends this process where the task has just failed
+            ray = stack.enter_context(connected(ray_address))
+            submit = partial(ray.remote(answer_there).remote, ray.put(asked), __version__)
+            result, ahead = ray.get, TASKS_PER_CORE * int(ray.cluster_resources().get("CPU", 1))
+        elif threads > 1:  # this thread reads while others work on earlier chunks
+            pool = ThreadPoolExecutor(threads)
+            stack.callback(pool.shutdown, cancel_futures=True)
+            submit = lambda chunk: pool.submit(answer, asked, chunk)  # noqa: E731
+            result, ahead = Future.result, threads
+        waiting: deque[tuple[Chunk, Any]] = deque()
+
+        def finished(most: int) -> Iterator[tuple[Chunk, Timeline]]:
+            while len(waiting) > most:
+                chunk, task = waiting.popleft()
+                yield chunk, result(task)
+                progress("query", chunk.before + len(chunk.histories), len(numbers))
+
+        for chunk in _chunks(store, now, numbers, scores):
+            waiting.append((chunk, submit(chunk)))
+            yield from finished(ahead)
+        yield from finished(0)
 
 
-class Query:
-    """A query of a store, to be answered once."""
-
-    _now: sqlite3.Connection  # the index, the mapped segments and …
-    _segments: dict[int, Segment]
-    _places: Places  # … the histories as they were when the query began, best first
-    _object_scores: NDArray[np.float64]
-
-    def __init__(
-        self,
-        store: Store,
-        asked: Asked,
-        top: int | None,
-        where: Mapping[str, str] | None,
-        centre: Floats | None = None,  # what objects look like; None: what the words share
-    ) -> None:
-        self._store, self._asked, self._top, self._where = store, asked, top, where
-        if centre is None:
-            vocabulary = asked.vocabulary
-            assert vocabulary.features is not None
-            centre = vocabulary.weights @ unit_rows(vocabulary.features)
-        self._centre = (centre / max(float(np.linalg.norm(centre)), 1e-12)).astype(np.float32)
-
-    def chunks(
-        self, threads: int, engine: str, ray_address: str | None, progress: Progress
-    ) -> Iterator[RankedTimeline]:
-        """Yield the answers, the likeliest objects first."""
-        with contextlib.ExitStack() as stack:
-            self._open(stack)
-            self._rank()
-            submitted: Iterator[Pending]
-            if engine == "ray":
-                ray = stack.enter_context(connected(ray_address))
-                cores = max(1, int(ray.cluster_resources().get("CPU", 1)))
-                submitted, ahead = self._on_ray(ray, cores), TASKS_PER_CORE * cores - 1
-            elif threads == 1:
-                submitted, ahead = (partial(self._answer, part) for part in self._parts(1)), 0
-            else:
-                pool = ThreadPoolExecutor(threads)
-                stack.callback(pool.shutdown, cancel_futures=True)
-                submitted, ahead = self._in_threads(pool, threads), threads
-            for chunk in _in_order(submitted, ahead):
-                yield chunk
-                progress("query", chunk.before + len(chunk.sources), len(self._places))
-
-    def _on_ray(self, ray: Any, cores: int) -> Iterator[Pending]:
-        """Submit all parts. Tasks that nobody waits for any more run to their end, a few at most:
-        ray.cancel (2.60) ends this process where the task has just failed."""
-        task, asked = ray.remote(read_part), ray.put(self._asked)
-
-        def received(part: slice, reference: Any) -> RankedTimeline:
-            chunk: RankedTimeline | None = ray.get(reference)
-            return self._answer(part) if chunk is None else chunk  # still holds the segments
-
-        for part in self._parts(min(cores, MAX_PARTS)):
-            yield partial(received, part, task.remote(asked, self._part(part)))
-
-    def _in_threads(self, pool: ThreadPoolExecutor, threads: int) -> Iterator[Pending]:
-        """Submit all parts: this thread reads the index while others work on earlier parts."""
-        for part in self._parts(threads):
-            yield pool.submit(answer, self._asked, self._histories(part)).result
-
-    def _answer(self, part: slice) -> RankedTimeline:
-        return answer(self._asked, self._histories(part))
-
-    def _open(self, stack: contextlib.ExitStack) -> None:
-        """Take a snapshot of the index and map the segments that it names."""
-        missing = None
-        while True:
-            self._now = stack.enter_context(index.snapshot(self._store.path))
-            try:
-                self._map_segments()
-                return
-            except FileNotFoundError as error:  # compacted meanwhile: begin again
-                if error.filename == missing:
-                    raise missing_file(error) from None
-                missing = error.filename
-            stack.close()
-
-    def _map_segments(self) -> None:
-        """Map the segments, and list segment and slot of each history. Where a segment holds all
-        that was added to it, nothing is read of its histories: a million are ranked at once."""
-        condition, values = index.condition(self._now, self._where)
-        sizes = index.sizes(self._now)
-        numbers = {number for number, _, _ in sizes}
-        self._store.forget_but(numbers)
-        query = "SELECT segment, count(*) FROM histories WHERE dead = 0 GROUP BY segment"
-        living = dict(self._now.execute(query))
-        if living.keys() - numbers:
-            raise sqlite3.DatabaseError("an entry without a segment")
-        self._segments, places = {}, [np.empty((0, 2), np.int64)]
-        for number, rows, histories in sizes:
-            slots = np.arange(living.get(number, 0))
-            if self._where or len(slots) != histories:
-                query = (
-                    f"SELECT slot FROM histories WHERE segment = ? AND {condition} ORDER BY slot"
-                )
-                slots = _slots(self._now.execute(query, (number, *values)), histories)
-            if len(slots):
-                self._segments[number] = self._store.segment(number, rows, histories)
-                places.append(np.stack([np.full_like(slots, number), slots], axis=1))
-        self._places = np.concatenate(places)
-
-    def _rank(self) -> None:
-        """Compute the object score of each history and sort by it."""
-        places, scores = self._places, np.empty(len(self._places))
-        starts = np.searchsorted(places[:, 0], list(self._segments), side="left")
-        ends = np.searchsorted(places[:, 0], list(self._segments), side="right")
-        with np.errstate(all="ignore"):
-            for segment, first, end in zip(self._segments.values(), starts, ends, strict=True):
-                # not @: what BLAS gives for a row depends on how many there are
-                of_segment = np.einsum("hd,d->h", segment.means, self._centre)
-                scores[first:end] = of_segment[places[first:end, 1]]
-        if not np.isfinite(scores).all():
-            number = places[np.argmin(np.isfinite(scores)), 0]
-            raise InputError(
-                f"{mean_path(self._store.path / 'segments', number)}: is damaged; "
-                "dejacue store verify lists the affected histories"
-            )
-        order = highest(scores, self._top)
-        self._places, self._object_scores = places[order], scores[order]
-
-    def _parts(self, workers: int) -> Iterator[slice]:
-        """Yield consecutive histories of so many bytes that a kernel call takes, or fewer: there is
-        a part for each thread or machine."""
-        width = self._store.dtype.itemsize * len(self._centre)
-        first, size, max_size = 0, 0, 0
-        for begin in range(0, len(self._places), CHUNK_HISTORIES):
-            sizes = self._lengths(slice(begin, begin + CHUNK_HISTORIES)) * width
-            max_size = max(max_size, min(CHUNK_BYTES, int(sizes.sum())) // workers)
-            for at, nbytes in enumerate(sizes.tolist(), begin):
-                if at > first and (size + nbytes > max_size or at - first == CHUNK_HISTORIES):
-                    yield slice(first, at)
-                    first, size = at, 0
-                size += nbytes
-        if len(self._places):
-            yield slice(first, len(self._places))
-
-    def _lengths(self, part: slice) -> NDArray[np.int64]:
-        places = self._places[part]
-        cached = [self._store.cached.get(key) for key in _keys(places)]
-        lengths = np.array([0 if known is None else len(known[0]) for known in cached])
-        unknown = lengths == 0
-        lengths[unknown] = [length for *_, length in self._entries(places[unknown])]
-        return lengths
-
-    def _histories(self, part: slice) -> Ranked:
-        """Return the histories of a part; those that an earlier query has made are taken."""
-        places = self._places[part]
-        keys = _keys(places)
-        known = {key: self._store.cached[key] for key in keys if key in self._store.cached}
-        for entry in self._packed_entries(places[[key not in known for key in keys]]):
-            rows = self._segments[entry.segment].rows[entry.first : entry.first + entry.length]
-            history = unpacked(self._store.path, entry.columns, rows, self._store.encoder)
-            key = entry.segment << SLOT_BITS | entry.slot
-            known[key] = history, entry.columns.source
-            self._store.cache(key, history, entry.columns.source)
-        histories = [known[key][0] for key in keys]
-        sources = [known[key][1] for key in keys]
-        return histories, sources, self._object_scores[part], part.start
-
-    def _part(self, part: slice) -> Part:
-        """Return the histories of a part for another machine."""
-        store, places = self._store, self._places[part]
-        numbers = np.unique(places[:, 0]).tolist()
-        return Part(
-            store.path.resolve(),
-            store.dtype,
-            len(self._centre),
-            store.encoder,
-            {number: len(self._segments[number].rows) for number in numbers},
-            list(self._packed_entries(places)),
-            self._object_scores[part],
-            part.start,
-        )
-
-    def _entries(self, places: Places, columns: str = "") -> Iterator[tuple[Any, ...]]:
-        """Yield segment, slot, first row, length and more columns of histories, in their order."""
-        keys = _keys(places)
-        rows = self._now.execute(
-            f"SELECT segment, slot, first, length {columns} FROM json_each(?) AS place "
-            f"CROSS JOIN histories ON dead = 0 AND segment = place.value >> {SLOT_BITS} "
-            f"AND slot = place.value & {(1 << SLOT_BITS) - 1}",
-            (json.dumps(keys),),
-        )
-        for key in keys:
-            row = next(rows, None)
-            if row is None:
-                raise sqlite3.DatabaseError("an entry is missing")
-            segment, slot, *_ = index.check_counts(row[:4])
-            if segment << SLOT_BITS | slot != key:
-                raise sqlite3.DatabaseError("a slot has two entries, or none")
-            yield row
-
-    def _packed_entries(self, places: Places) -> Iterator[IndexEntry]:
-        for segment, slot, first, length, *columns in self._entries(places, _PACKED):
-            yield IndexEntry(segment, slot, first, length, PackedHistory(*columns))
+def _ranked(
+    store: Store, now: sqlite3.Connection, asked: Asked
+) -> tuple[list[int], NDArray[np.float64]]:
+    """Return the numbers of the histories and how much each looks like the object, best first.
+    Where nothing was removed, nothing is read of the histories: a million are ranked at once."""
+    centre = asked.centre
+    if centre is None:
+        assert asked.vocabulary.features is not None
+        centre = asked.vocabulary.weights @ unit_rows(asked.vocabulary.features)
+    unit = (centre / max(float(np.linalg.norm(centre)), 1e-12)).astype(np.float32)
+    blocks, parts = [np.empty(0, np.int64)], [np.empty(0)]
+    with np.errstate(all="ignore"):
+        for block, data in now.execute("SELECT block, rows FROM means ORDER BY block"):
+            if len(data) % unit.nbytes:
+                raise sqlite3.DatabaseError("mean rows without an end")
+            means = np.frombuffer(data, file.MEANS).reshape(-1, len(unit))
+            # not @: what BLAS gives for a row depends on how many there are
+            parts.append(np.einsum("hd,d->h", means, unit))
+            blocks.append(block * file.MEANS_BLOCK + 1 + np.arange(len(means)))
+    numbers, scores = np.concatenate(blocks), np.concatenate(parts)
+    (count,) = now.execute("SELECT count(*) FROM histories").fetchone()
+    if asked.where or count != len(numbers):
+        condition, values = file.condition(now, asked.where)
+        query = f"SELECT number FROM histories WHERE {condition} ORDER BY number"
+        chosen = np.fromiter((row[0] for row in now.execute(query, values)), np.int64)
+        at = np.searchsorted(numbers, chosen)
+        if len(chosen) and not (at[-1] < len(numbers) and (numbers[at] == chosen).all()):
+            raise sqlite3.DatabaseError("a history without a mean row")
+        numbers, scores = chosen, scores[at]
+    if not np.isfinite(scores).all():
+        problem = "mean rows are damaged; dejacue store verify lists the affected histories"
+        raise InputError(f"{store.path}: {problem}")
+    order = highest(scores, asked.top)
+    return numbers[order].tolist(), scores[order]
 
 
-def _in_order(submitted: Iterable[Pending], ahead: int) -> Generator[RankedTimeline, None, None]:
-    """Yield the results of all tasks, in order, while up to ``ahead`` others run or wait."""
-    waiting: deque[Pending] = deque()
-    for result in submitted:
-        waiting.append(result)
-        if len(waiting) > ahead:
-            yield waiting.popleft()()
-    while waiting:
-        yield waiting.popleft()()
-
-
-def _slots(rows: Iterable[tuple[int]], below: int) -> NDArray[np.int64]:
-    """Return ascending slots, as the index has them."""
-    with contextlib.suppress(TypeError, ValueError, OverflowError):
-        slots = np.fromiter((slot for (slot,) in rows), np.int64)
-        if (np.diff(slots, prepend=-1, append=below) > 0).all():
-            return slots
-    raise sqlite3.DatabaseError("a slot that is not there")
-
-
-def _keys(places: Places) -> list[int]:
-    keys: list[int] = (places[:, 0] << SLOT_BITS | places[:, 1]).tolist()
-    return keys
+def _chunks(
+    store: Store, now: sqlite3.Connection, numbers: Sequence[int], scores: NDArray[np.float64]
+) -> Iterator[Chunk]:
+    """Read histories, and yield as many at a time as a call of the kernel takes."""
+    # once so much was freed, glibc keeps the memory of features for the next ones: otherwise the
+    # system takes it back and clears it for each, and reading takes ten times as long
+    np.empty(24 << 20, np.uint8)
+    histories: list[History] = []
+    sources: list[str | None] = []
+    before = size = 0
+    for done, number in enumerate(numbers, 1):
+        found = file.read_history(now, number, _COLUMNS_READ)
+        if found is None:
+            raise sqlite3.DatabaseError("a mean row without a history")
+        histories.append(store.unpacked(*found))
+        sources.append(found[0].source)
+        size += len(found[1])
+        if size >= CHUNK_BYTES or done - before == CHUNK_HISTORIES or done == len(numbers):
+            yield Chunk(histories, sources, scores[before:done], before)
+            histories, sources, before, size = [], [], done, 0
 
 
 def highest(scores: NDArray[np.float64], top: int | None) -> NDArray[np.int64]:
@@ -356,3 +218,192 @@ def highest(scores: NDArray[np.float64], top: int | None) -> NDArray[np.int64]:
     least = np.partition(scores, -top)[-top]
     chosen = np.flatnonzero(scores >= least)
     return chosen[np.argsort(-scores[chosen], kind="stable")[:top]]
+
+
+class Match(NamedTuple):
+    """An occurrence of a state in a history of a store.
+
+    rank           of the history, from 1: the one that looks most like the object
+    object_score   how much it does, see ``Store.query``
+    notes          what a reader must know of the answers in this history
+    """
+
+    rank: int
+    history: str
+    source: str | None
+    object_score: float
+    interval: Interval
+    notes: tuple[Note, ...] = ()
+
+
+class Matches(Tabular, Iterator[Match]):
+    """The answers of a store, the likeliest objects first and of each all occurrences in time;
+    computed a chunk at a time while they are iterated over, and once.
+
+    meaningless   histories so far that have no answer, and why
+    """
+
+    def __init__(self, chunks: Iterator[tuple[Chunk, Timeline]], store: Path) -> None:
+        self._chunks, self._store = chunks, store
+        self._consumed = False
+        self.meaningless: dict[str, Note] = {}
+        self._matches = chain.from_iterable(starmap(self._matches_of, chunks))
+
+    def __repr__(self) -> str:
+        how = "already read" if self._consumed else "computed when they are read, once"
+        return f"<Matches in {self._store}: {how}>"
+
+    def __iter__(self) -> Matches:
+        self._check_not_consumed()
+        return self
+
+    def _check_not_consumed(self) -> None:
+        if self._consumed:
+            raise InputError(
+                "these answers have already been read and are not kept; "
+                "query again, or keep them: answers = list(store.query(…))"
+            )
+
+    def __next__(self) -> Match:
+        for match in self._matches:
+            if match.interval is not None:
+                return match
+        self._consumed = True
+        raise StopIteration
+
+    def _matches_of(self, chunk: Chunk, timeline: Timeline) -> Iterator[Match]:
+        """Yield the matches of a chunk; for ``rows``, also one without an interval for a history
+        whose answer is meaningless: its first note says why."""
+        intervals: dict[str, list[Interval]] = {}
+        for id, interval in zip(timeline.columns()["history"], timeline.intervals, strict=True):
+            intervals.setdefault(id, []).append(interval)
+        subjects = zip(timeline.subjects, chunk.sources, chunk.object_scores.tolist(), strict=True)
+        for rank, (subject, source, score) in enumerate(subjects, start=chunk.before + 1):
+            history = rank, subject.id, source, score
+            if subject.meaningless:
+                self.meaningless[subject.id] = subject.meaningless
+                yield Match(*history, None, subject.notes)  # type: ignore[arg-type]
+            for interval in intervals.get(subject.id, ()):
+                yield Match(*history, interval, subject.notes)
+
+    def columns(self) -> dict[str, Any]:
+        """Return named columns of equal length: arrays of numbers, lists of text.
+
+        rank (of the history), history, source, object_score; then those of ``Timeline.columns``.
+        """
+        self._check_not_consumed()
+        self._consumed = True
+        parts = [(chunk.sources, chunk.object_scores, found) for chunk, found in self._chunks]
+        timeline = Timeline.joined([found for _, _, found in parts])
+        table = timeline.columns()
+        places = {subject.id: at for at, subject in enumerate(timeline.subjects)}
+        which = np.array([places[id] for id in table["history"]], np.int64)
+        sources = [source for part, _, _ in parts for source in part]
+        first = {
+            "rank": which + 1,
+            "history": [timeline.subjects[at].id for at in which],
+            "source": [sources[at] for at in which],
+            "object_score": np.concatenate([np.empty(0), *(scores for _, scores, _ in parts)])[
+                which
+            ],
+        }
+        return first | {name: values for name, values in table.items() if name != "history"}
+
+    def rows(self, notes: Sequence[str] = ()) -> Iterator[Row]:
+        """Yield each match as a flat dict, with the object and the manifest's columns of its
+        history; None where a value is not known. A history without an answer has a row without
+        a state, whose notes say why.
+
+        notes   warnings that hold for every answer, such as those of ``encoded_words``
+        """
+        self._check_not_consumed()
+        query = "SELECT object, made_with FROM histories WHERE id = ?"
+        with file.snapshot(self._store) as now:
+            for id, of_history in groupby(self._matches, lambda match: match.history):
+                object, made_with = now.execute(query, (id,)).fetchone() or (None, None)
+                columns = file.manifest_columns(self._store, id, made_with)
+                for match in of_history:
+                    row = match._asdict()
+                    interval, lines = row.pop("interval"), in_order((*notes, *match.notes))
+                    row |= {name: getattr(interval, name, None) for name in _INTERVAL}
+                    del row["notes"]  # they come after the interval
+                    row["notes"] = " | ".join(note.line for note in lines) or None
+                    yield row | {"object": object, "columns": columns}
+        self._consumed = True
+
+    def write(self, path: StrPath, notes: Sequence[str] = ()) -> int:
+        """Write ``rows`` to a .parquet, .csv, .jsonl or .json file while they are computed, so that
+        memory stays flat, and return how many there were; the file is there whole, or not at all.
+        """
+        check_output(path)
+        self._check_not_consumed()
+        write, count = WRITERS[Path(path).suffix.lower()], 0
+
+        def counted() -> Iterator[Row]:
+            nonlocal count
+            for row in self.rows(notes):
+                count += 1
+                yield row
+
+        write_whole(path, lambda stream: write(stream, counted()))
+        return count
+
+
+def check_output(path: StrPath) -> None:
+    """Refuse, before a store is queried, a file that could not be written."""
+    suffix = Path(path).suffix.lower()
+    if suffix not in WRITERS:
+        problem = "the file name decides the format"
+        raise InputError(f"{path}: {problem}; use one that ends in {', '.join(WRITERS)}")
+    if suffix == ".parquet":
+        need("pyarrow.parquet", f"pip install pyarrow, or write {Path(path).stem}.csv")
+    check_place(path)
+
+
+def _cells(row: Row) -> tuple[Any, ...]:
+    """Return the values in the order of the columns; the manifest's columns are a JSON text."""
+    *values, columns = row.values()
+    return (*values, as_json(columns) if columns else None)
+
+
+def _as_text(row: Row) -> str:
+    """Return the row as JSON; values that are not known are left out."""
+    return as_json({name: value for name, value in row.items() if value is not None})
+
+
+def _as_parquet(stream: IO[bytes], rows: Iterator[Row]) -> None:
+    arrow, parquet = need("pyarrow", ""), need("pyarrow.parquet", "")
+    schema = arrow.schema({name: getattr(arrow, kind)() for name, kind in _COLUMNS.items()})
+    with parquet.ParquetWriter(stream, schema) as out:
+        while group := [_cells(row) for row in islice(rows, PARQUET_GROUP_ROWS)]:
+            columns = dict(zip(_COLUMNS, zip(*group, strict=True), strict=True))
+            out.write_table(arrow.table(columns, schema))
+
+
+def _as_csv(stream: IO[bytes], rows: Iterator[Row]) -> None:
+    text = io.TextIOWrapper(stream, "utf-8", newline="")
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(_COLUMNS)
+    writer.writerows(map(_cells, rows))
+    text.detach()  # flushes; whoever opened the stream closes it
+
+
+def _as_jsonl(stream: IO[bytes], rows: Iterator[Row]) -> None:
+    for row in rows:
+        stream.write(f"{_as_text(row)}\n".encode())
+
+
+def _as_json(stream: IO[bytes], rows: Iterator[Row]) -> None:
+    between = b"[\n"
+    for row in rows:
+        stream.write(between + _as_text(row).encode())
+        between = b",\n"
+    stream.write(b"\n]\n" if between == b",\n" else b"[]\n")
+
+
+WRITERS: dict[str, Callable[[IO[bytes], Iterator[Row]], None]] = {
+    ".parquet": _as_parquet,
+    ".csv": _as_csv,
+    ".jsonl": _as_jsonl,
+    ".json": _as_json,
+}

@@ -1,4 +1,4 @@
-"""Store: many histories of one encoder in a folder, added once and queried often."""
+"""Store: many histories of one encoder in a file, added once and queried often."""
 
 from __future__ import annotations
 
@@ -8,39 +8,17 @@ import json
 import os
 import sqlite3
 import tempfile
-import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace as replaced
 from pathlib import Path
-from typing import IO, Any, NamedTuple
+from typing import IO, Any, NamedTuple, TypeGuard
 
 import numpy as np
-from numpy.typing import NDArray
 
-from dejacue.atomic import check_place, unwritten, write_bytes, write_whole
-from dejacue.corpus import _index as index
-from dejacue.corpus._matches import Matches
-from dejacue.corpus._packing import (
-    NAMES,
-    PackedHistory,
-    checksum,
-    manifest_columns,
-    packed,
-    read_made_with,
-    stored_rows,
-    unpacked,
-)
-from dejacue.corpus._query import Asked, Query
-from dejacue.corpus._segments import (
-    HEADER,
-    MEANS,
-    Segment,
-    SegmentWriter,
-    mapped,
-    mean_path,
-    missing_file,
-    row_path,
-)
+from dejacue.atomic import check_place, write_bytes, write_whole
+from dejacue.corpus import _file as file
+from dejacue.corpus._file import Entry, manifest_columns, read_made_with
+from dejacue.corpus._query import Asked, Matches, answers
 from dejacue.corpus.cluster import check_engine
 from dejacue.errors import InputError, StrPath, need, shortened, unknown
 from dejacue.files import remote
@@ -56,26 +34,15 @@ from dejacue.records import History, Vocabulary
 
 DTYPES: dict[str, np.dtype[Any]] = {"float16": np.dtype("<f2"), "float32": np.dtype("<f4")}
 EXPORT_KINDS = ("npz", "parquet")
-MAX_CACHED_FRAMES = 5_000_000  # whose numbers and times are kept for the next query: 100 MB
-HISTORY_AS_FRAMES = 100  # what a history takes in this cache besides its frames
 PARQUET_GROUP_BYTES = 64 << 20  # of features
 MAX_THUMBNAIL_BYTES = 8192
 THUMBNAIL_SIDES = (160, 128, 96, 64)  # pixels, tried one after the other
 ObjectSource = Mapping[str, str]
 Text = str | None | Mapping[str, str | None]  # for all histories, or by id
-_REMOVE = "UPDATE histories SET dead = 1 WHERE id = ? AND dead = 0"
-
-
-class StoreExists(InputError):
-    """Another process may have just created it: open it."""
-
-    def __init__(self, folder: Path) -> None:
-        remedy = "give a new folder, or histories to add"
-        super().__init__(f"{folder}: is already a store; {remedy}")
 
 
 class Stored(NamedTuple):
-    """The index's entry of a history: ``frames`` observed frames, in ``runs`` runs, from start
+    """What a store says of a history: ``frames`` observed frames, in ``runs`` runs, from start
     to end; the seconds [start_s, end_s) that they cover; the columns of its manifest."""
 
     id: str
@@ -110,91 +77,98 @@ class Damage(NamedTuple):
     """Damage that ``verify`` found; id is None where no single history is meant."""
 
     id: str | None
-    segment: str
     what: str
 
     def __str__(self) -> str:
-        whose = "" if self.id is None else f'history "{shortened(self.id)}" in '
-        return f"{whose}{self.segment}: {self.what}"
+        return self.what if self.id is None else f'history "{shortened(self.id)}": {self.what}'
 
 
 class Store:
-    """A store keeps histories of one encoder in a folder; see ``Store.create``, ``Store.open``.
+    """A store keeps histories of one encoder in a file; see ``Store.create``, ``Store.open``.
 
-    ``store["cup"]`` is a History whose features are the mapped file; nothing is checked or copied.
-    One process writes at a time, and a second one is refused; any number read meanwhile, and what
-    they hold stays as it was. A writer that is killed loses nothing that was in the store before.
+    One process writes at a time, and a second one is refused; any number read meanwhile. A writer
+    that is killed loses nothing that was in the store before.
+
+    >>> import tempfile, numpy as np
+    >>> from dejacue import History, Store, Vocabulary
+    >>> path = Path(tempfile.mkdtemp(), "corpus.dejacue")
+    >>> cups = [History(np.eye(2).repeat(30, axis=0)[k:], id=f"cup{k}") for k in range(3)]
+    >>> with Store.create(path) as store:
+    ...     store.add(cups, object="cup")
+    ...     store
+    3
+    <Store ...corpus.dejacue: 3 histories, 2-d float16, encoder unnamed>
+    >>> words = Vocabulary({"empty": "an empty cup", "full": "a full cup"}, np.eye(2))
+    >>> with Store.open(path) as store:
+    ...     store["cup2"]
+    ...     for match in store.query(words, top=1):
+    ...         print(match.rank, match.history, match.interval.state, match.interval.window)
+    <History cup2: 58 observed frames in 1 run, 2-d float16, encoder unnamed>
+    1 cup0 empty 0 – 29
+    1 cup0 full 30 – 59
     """
 
     def __init__(self, path: StrPath) -> None:
         self.path = Path(path)
-        self._reader = index.connect(self.path)
-        with index.sqlite_errors(self.path):
-            self._meta = index.meta(self._reader)
-        if self._meta.get("dtype") not in DTYPES:
+        self._reader = file.connect(self.path)
+        self._known: list[Any]  # encoder and dimension
+        dtype, *self._known = self._head()
+        if dtype not in DTYPES:
             self._reader.close()
-            raise self._error("the index is damaged (no dtype); restore the store from a copy")
-        self.dtype = DTYPES[self._meta["dtype"]]
-        self._mapped: dict[int, Segment] = {}
-        self.cached: dict[int, tuple[History, str | None]] = {}  # by place; see _query
-        self._cached_frames = 0
+            raise self._error("is damaged (no dtype); restore the store from a copy")
+        self.dtype = DTYPES[dtype]
+
+    def _read(self, query: str, values: Sequence[str] = ()) -> list[Any]:
+        with file.sqlite_errors(self.path):
+            return self._reader.execute(query, values).fetchall()
+
+    def _head(self) -> tuple[str | None, str | None, int | None]:
+        """Return dtype, encoder and dimension; somebody may have added the first history now."""
+        rows = self._read("SELECT dtype, encoder, dimension FROM store")
+        return tuple(rows[0]) if rows else (None, None, None)
 
     @classmethod
     def create(cls, path: StrPath, *, encoder: str | None = None, dtype: str = "float16") -> Store:
-        """Create an empty store in a folder that is new or empty.
+        """Create an empty store: a new file, exactly at this path (corpus.dejacue).
 
         encoder   the identity that all its histories must have; None: that of the first one
         dtype     float16 (half the bytes; every window of VOST stays the same) or float32
         """
-        folder = Path(path)
         if dtype not in DTYPES:
             raise unknown("dtype", dtype, DTYPES)
-        meta = {"dtype": dtype}
         if encoder is not None:
-            if not isinstance(encoder, str) or not _is_unicode(encoder) or not encoder.strip():
+            if not _is_unicode(encoder) or not encoder.strip():
                 problem = f"the encoder {encoder!r:.80} must be text: its identity"
-                raise InputError(f"{folder}: {problem}")
+                raise InputError(f"{path}: {problem}")
             if encoder in ENCODERS or (encoder.startswith(FAMILIES) and "@" not in encoder):
                 raise InputError(
-                    f'{folder}: "{shortened(encoder)}" is the name of an encoder, but a store '
+                    f'{path}: "{shortened(encoder)}" is the name of an encoder, but a store '
                     "needs its identity, as recorded in histories; leave it out to take it from "
                     "the first history"
                 )
-            meta["encoder"] = encoder
-        cls.check_new(folder)
-        new = not folder.exists()
-        try:
-            index.create(folder, meta)
-        except FileExistsError:
-            raise StoreExists(folder) from None
-        except OSError as error:
-            if new:
-                with contextlib.suppress(OSError):
-                    folder.rmdir()
-            raise unwritten(error, folder) from None
-        return cls(folder)
+        cls.check_new(path)
+        file.create(Path(path), dtype, encoder)
+        return cls(path)
 
     @staticmethod
     def check_new(path: StrPath) -> None:
-        """Refuse a folder that is no store and cannot become one."""
-        folder = Path(path)
-        check_place(folder, folder=True)
-        others = folder.is_dir() and any(
-            not file.name.startswith(index.UNFINISHED) for file in folder.iterdir()
-        )
-        if others and not Store.is_at(folder):
-            raise InputError(f"{folder}: is not empty; give a new folder")
+        """Refuse a place where no store can be created."""
+        if Path(path).is_dir():
+            remedy = f"give {Path(path, 'corpus.dejacue')}"
+            raise InputError(f"{path}: is a folder, but a store is a file; {remedy}")
+        check_place(path)
 
     def _error(self, problem: str) -> InputError:
         return InputError(f"{self.path}: {problem}")
 
     @staticmethod
     def is_at(path: StrPath) -> bool:
-        return Path(path, index.NAME).exists()
+        """Return whether there is a file; a killed ``create`` may have left an empty one."""
+        return Path(path).is_file() and Path(path).stat().st_size > 0
 
     def check_writable(self) -> None:
         """Refuse, before the work, a store on a disc or share that may only be read."""
-        index.check_writable(self.path)
+        file.check_writable(self.path)
 
     @classmethod
     def open(cls, path: StrPath) -> Store:
@@ -203,7 +177,6 @@ class Store:
 
     def close(self) -> None:
         self._reader.close()
-        self.forget_but(set())
 
     def __enter__(self) -> Store:
         return self
@@ -217,25 +190,18 @@ class Store:
     @property
     def encoder(self) -> str | None:
         """Return the identity of the encoder of all histories; None where it is not known (yet)."""
-        return self._known("encoder")
+        return self._head()[1]
 
     @property
     def dimension(self) -> int | None:
         """Return the dimension of its features; None until the first history is there."""
-        known = self._known("dimension")
-        return None if known is None else int(known)
-
-    def _known(self, key: str) -> str | None:
-        if key not in self._meta:  # somebody may have added the first history meanwhile
-            with index.sqlite_errors(self.path):
-                self._meta = index.meta(self._reader)
-        return self._meta.get(key)
+        return self._head()[2]
 
     @property
     def size(self) -> int:
-        """Return how many bytes its segments take on the disk."""
-        files = (self.path / "segments").glob("*.npy")
-        return sum(file.stat().st_size for file in files if file.is_file())
+        """Return how many bytes the file takes on the disk."""
+        (count,), (size,) = *self._read("PRAGMA page_count"), *self._read("PRAGMA page_size")
+        return int(count * size)
 
     def __repr__(self) -> str:
         try:
@@ -246,83 +212,71 @@ class Store:
         return f"<Store {self.path}: {count} {'history' if count == 1 else 'histories'}, {kind}>"
 
     def __len__(self) -> int:
-        with index.sqlite_errors(self.path):
-            count = self._reader.execute("SELECT count(*) FROM histories WHERE dead = 0")
-            return int(count.fetchone()[0])
+        return int(self._read("SELECT count(*) FROM histories")[0][0])
 
     def __contains__(self, id: object) -> bool:
-        return self._entry("1", id) is not None
+        return _is_unicode(id) and bool(self._read("SELECT 1 FROM histories WHERE id = ?", (id,)))
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.ids())
 
     def ids(self, where: ObjectSource | None = None) -> list[str]:
         """Return the ids, in the order in which they were added."""
-        with index.sqlite_errors(self.path):
-            condition, values = index.condition(self._reader, where)
-            query = f"SELECT id FROM histories WHERE {condition} ORDER BY number"
-            return [index.check_texts(row)[0] for row in self._reader.execute(query, values)]
+        with file.sqlite_errors(self.path):
+            condition, values = file.condition(self._reader, where)
+        query = f"SELECT id FROM histories WHERE {condition} ORDER BY number"
+        return [str(id) for (id,) in self._read(query, values)]
 
-    def _entry(self, columns: str, id: object, table: str = "histories") -> Any:
-        """Return these columns of a history's index entry; None where there is none."""
-        if not isinstance(id, str) or not _is_unicode(id):
-            return None
-        with index.sqlite_errors(self.path):
-            query = f"SELECT {columns} FROM {table} WHERE id = ? AND dead = 0"
-            return self._reader.execute(query, (id,)).fetchone()
-
-    def _known_entry(self, columns: str, id: object, table: str = "histories") -> tuple[Any, ...]:
-        entry = self._entry(columns, id, table)
-        if entry is None:
+    def _row(self, columns: str, id: object) -> Any:
+        """Return these columns of a history."""
+        query = f"SELECT {columns} FROM histories WHERE id = ?"
+        found = self._read(query, (id,)) if _is_unicode(id) else None
+        if not found:
             problem = f'has no history "{shortened(str(id))}"'
             raise self._error(f"{problem}; dejacue store ls {self.path} lists them")
-        return tuple(entry)
+        return found[0]
 
     def __getitem__(self, id: str) -> History:
-        columns = f"segment, rows, histories, first, length, {NAMES}"
-        table = "histories JOIN segments ON segments.number = segment"
-        missing = None
         while True:
-            entry = self._known_entry(columns, id, table)
-            with index.sqlite_errors(self.path):
-                number, rows, histories, first, length = index.check_counts(entry[:5])
-            try:
-                features = self.segment(number, rows, histories).rows[first : first + length]
-            except FileNotFoundError as error:  # compacted meanwhile: look again
-                if error.filename == missing:
-                    raise missing_file(error) from None
-                missing = error.filename
-            else:
-                return unpacked(self.path, PackedHistory(*entry[5:]), features, self.encoder)
+            (number,) = self._row("number", id)
+            with file.sqlite_errors(self.path):
+                found = file.read_history(self._reader, number)
+            if found is not None:  # else it has just been replaced
+                return self.unpacked(*found)
+
+    def unpacked(self, entry: Entry, data: bytes | None) -> History:
+        """Return a history as it lies in the file; data: its features (None: without)."""
+        if self._known[1] is None:  # somebody may have added the first history meanwhile
+            _, *self._known = self._head()
+        encoder, dimension = self._known
+        return file.unpacked(self.path, entry, data, self.dtype, dimension or 1, encoder)
 
     def histories(self, where: ObjectSource | None = None) -> Iterator[History]:
         """Yield histories in the order in which they were added."""
         return map(self.__getitem__, self.ids(where))
 
     def rows(self, where: ObjectSource | None = None) -> Iterator[Stored]:
-        """Yield what the index says of histories, without their features.
+        """Yield what the store says of histories, without their features.
 
         where   {"object": "cup", "source": "kitchen*"}: id, object, source or a name in made_with
                 and what it looks like (``*`` any letters, ``?`` one, ``[ab]`` one of these)
         """
-        with index.snapshot(self.path) as now:
-            condition, values = index.condition(now, where)
-            pictures = "EXISTS (SELECT 1 FROM thumbnails WHERE history = number)"
+        with file.snapshot(self.path) as now:
+            condition, values = file.condition(now, where)
             query = (
-                f"SELECT {pictures}, made_with, "
-                "length, id, object, source, interval_s, NULL, runs, times_s, NULL, NULL "
+                "SELECT EXISTS (SELECT 1 FROM thumbnails WHERE history = number), made_with, "
+                "id, object, source, NULL, interval_s, frames, times_s, NULL, NULL "
                 f"FROM histories WHERE {condition} ORDER BY number"
             )
-            for thumbnail, made_with, length, *columns in now.execute(query, values):
-                (count,) = index.check_counts([length])
-                entry, features = PackedHistory(*columns), np.empty((count, 0), self.dtype)
-                history = unpacked(self.path, entry, features, None)
+            for thumbnail, made_with, *columns in now.execute(query, values):
+                entry = Entry(*columns)
+                history = self.unpacked(entry, None)
                 start, end = history.frames[[0, -1]].tolist()
                 yield Stored(
                     entry.id,
                     entry.object,
                     entry.source,
-                    count,
+                    len(history),
                     len(history.run_offsets) - 1,
                     start,
                     end,
@@ -333,31 +287,22 @@ class Store:
 
     def thumbnail(self, id: str) -> bytes | None:
         """Return the small JPEG that was added with a history; None where there is none."""
-        number = self._known_entry("number", id)
-        with index.sqlite_errors(self.path):
-            query = "SELECT jpeg FROM thumbnails WHERE history = ?"
-            row = self._reader.execute(query, number).fetchone()
-            if row is not None and not isinstance(row[0], bytes):
-                raise sqlite3.DatabaseError("a thumbnail that is none")
-        return None if row is None else bytes(row[0])
+        (jpeg,) = self._row("(SELECT jpeg FROM thumbnails WHERE history = number)", id)
+        return None if jpeg is None else bytes(jpeg)
 
     def failures(self) -> list[Failure]:
         """Return what ``ingest`` could not add, and why; until it is added."""
-        with index.snapshot(self.path) as now:
-            query = "SELECT id, what, source FROM failures ORDER BY rowid"
-            rows = (index.check_texts(row, optional=1) for row in now.execute(query))
-            return [Failure(id, source, what) for id, what, source in rows]
+        query = "SELECT id, source, what FROM failures ORDER BY rowid"
+        return [Failure(*row) for row in self._read(query)]
 
     def origin(self, id: str) -> Origin:
         """Return how a history and its features were made, without a look at its rows."""
-        (made_with,) = self._known_entry("made_with", id)
+        (made_with,) = self._row("made_with", id)
         return Origin(id, self.encoder, read_made_with(self.path, id, made_with))
 
     def labels(self, id: str) -> dict[str, str | None]:
         """Return the object and the source that a history was added with."""
-        entry = self._known_entry("object, source", id)
-        with index.sqlite_errors(self.path):
-            object, source = index.check_texts(entry, optional=2)
+        object, source = self._row("object, source", id)
         return {"object": object, "source": source}
 
     def add(
@@ -383,84 +328,66 @@ class Store:
         """
         for name, texts in (("object", object), ("source", source)):
             for text in texts.values() if isinstance(texts, Mapping) else (texts,):
-                if text is not None and not (isinstance(text, str) and _is_unicode(text)):
+                if text is not None and not _is_unicode(text):
                     raise InputError(f"{self.path}: {name} {text!r:.80} must be text")
         pictures = {} if thumbnails is None else thumbnails
         names: set[str] = set()
-        with self._writing() as writer:
-            meta = index.meta(writer.transaction)
+        means: list[bytes] = []  # of the last histories, until their block is full
+        number = 0
+        with file.transaction(self.path) as now:
+            _, encoder, dimension = now.execute("SELECT * FROM store").fetchone()
             for history in [histories] if isinstance(histories, History) else histories:
-                self._check(history, meta, names)
-                if "dimension" not in meta:
-                    meta = self._add_meta(writer.transaction, meta, history)
-                self._make_room(writer.transaction, history.id, replace)
-                columns = packed(history, _of(object, history.id), _of(source, history.id))
-                number = self._add(writer, history.features, columns)
-                if (picture := pictures.get(history.id)) is not None:
-                    jpeg = self._small_jpeg(history.id, picture)
-                    query = "INSERT INTO thumbnails (history, checksum, jpeg) VALUES (?, ?, ?)"
-                    writer.transaction.execute(query, (number, zlib.crc32(jpeg), jpeg))
-                names.add(history.id)
+                id = history.id
+                self._check(history, encoder, dimension, names)
+                if dimension is None:
+                    encoder, dimension = history.encoder, history.dimension
+                    now.execute("UPDATE store SET encoder = ?, dimension = ?", (encoder, dimension))
+                if replace:
+                    now.execute("DELETE FROM histories WHERE id = ?", (id,))
+                picture = pictures.get(id)
+                jpeg = None if picture is None else self._small_jpeg(id, picture)
+                entry = file.packed(history, _of(object, id), _of(source, id))
+                try:
+                    number, mean = file.insert(now, entry, history.features, self.dtype, jpeg)
+                except sqlite3.IntegrityError:
+                    problem = f'already has a history "{shortened(id)}"'
+                    raise self._error(f"{problem}; rename it, or replace the other one") from None
+                means.append(mean)
+                if number % file.MEANS_BLOCK == 0:
+                    file.append_means(now, number, means)
+                    means = []
+                names.add(id)
                 progress("add", len(names))
+            if means:
+                file.append_means(now, number, means)
             for id in pictures:
                 if id not in names:
                     problem = f'thumbnail of "{shortened(str(id))}", but no such history'
                     raise self._error(f"{problem}; add a thumbnail together with its history")
-            _settle(writer.transaction, (*names, *settled))
+            _settle(now, (*names, *settled))
         return len(names)
 
-    def _check(self, history: History, meta: Mapping[str, str], names: set[str]) -> None:
+    def _check(
+        self, history: History, encoder: str | None, dimension: int | None, names: set[str]
+    ) -> None:
         """Refuse a history that is not one for this store."""
         id, which = history.id, f'history "{shortened(history.id)}"'
         if not _is_unicode(id):
             raise self._error(f"the id {id!r:.80} is not valid Unicode; choose another one")
         if id in names:
             raise self._error(f"{which} is given twice; every history needs its own id")
-        expected = meta.get("encoder")
-        if history.encoder != expected and (expected is not None or "dimension" in meta):
-            encoder, stored = (
+        if history.encoder != encoder and (encoder is not None or dimension is not None):
+            given, stored = (
                 "an unnamed encoder" if name is None else f'"{name}"'
-                for name in (history.encoder, expected)
+                for name in (history.encoder, encoder)
             )
-            problem = f"{which} was encoded with {encoder}, but the store contains {stored}"
+            problem = f"{which} was encoded with {given}, but the store contains {stored}"
             raise self._error(f"{problem}; use one store per encoder")
-        if history.dimension != int(meta.get("dimension", history.dimension)):
+        if dimension not in (None, history.dimension):
             raise self._error(
-                f"{which} has {history.dimension} dimensions, but the store has "
-                f"{meta['dimension']}; encode it with the encoder of the store"
+                f"{which} has {history.dimension} dimensions, but the store has {dimension}; "
+                "encode it with the encoder of the store"
             )
-
-    @staticmethod
-    def _add_meta(
-        now: sqlite3.Connection, meta: Mapping[str, str], history: History
-    ) -> dict[str, str]:
-        """Record the dimension and, where it is not known, the encoder of the first history."""
-        known = {**meta, "dimension": str(history.dimension)}
-        if history.encoder is not None:
-            known["encoder"] = history.encoder
-        now.executemany("INSERT OR REPLACE INTO meta VALUES (?, ?)", known.items())
-        return known
-
-    def _make_room(self, now: sqlite3.Connection, id: str, replace: bool) -> None:
-        if replace:
-            now.execute(_REMOVE, (id,))
-            return
-        query = "SELECT 1 FROM histories WHERE id = ? AND dead = 0"
-        if now.execute(query, (id,)).fetchone() is not None:
-            problem = f'already has a history "{shortened(id)}"'
-            raise self._error(f"{problem}; rename it, or replace the other one")
-
-    def _add(
-        self, writer: SegmentWriter, features: NDArray[Any], columns: PackedHistory
-    ) -> int | None:
-        """Write the rows and the index entry of a history, and return its number."""
-        rows, mean = stored_rows(features, self.dtype)
-        place = writer.add(rows, mean)
-        return writer.transaction.execute(
-            f"INSERT INTO histories (segment, first, slot, length, checksum, {NAMES}) "
-            f"VALUES ({', '.join('?' * (5 + len(columns)))})",
-            (*place, len(rows), checksum(rows, mean, columns), *columns),
-        ).lastrowid
 
     def _small_jpeg(self, id: str, picture: object) -> bytes:
         """Return the picture, made smaller until it has at most MAX_THUMBNAIL_BYTES."""
@@ -484,143 +411,58 @@ class Store:
                 break
         return stream.getvalue()
 
-    @contextlib.contextmanager
-    def _writing(self, new_segment: bool = False) -> Iterator[SegmentWriter]:
-        """Begin a transaction and give its writer of rows, which also cleans up after others."""
-        writer = None
-        try:
-            with index.transaction(self.path) as now:
-                writer = SegmentWriter(self.path / "segments", self.dtype, now, new_segment)
-                yield writer
-                writer.flush()
-        except OSError as error:
-            raise unwritten(error, self.path, created=True) from None
-        finally:
-            if writer is not None:
-                writer.close()
-
     def record(self, failures: Iterable[Failure] = (), settled: Iterable[str] = ()) -> None:
         """Keep what could not be added, the last reason of each; forget the ``settled`` ids."""
-        try:
-            with index.transaction(self.path) as now:
-                _settle(now, settled)
-                now.executemany("INSERT OR REPLACE INTO failures VALUES (?, ?, ?)", failures)
-        except OSError as error:
-            raise unwritten(error, self.path, created=True) from None
+        with file.transaction(self.path) as now:
+            _settle(now, settled)
+            now.executemany("INSERT OR REPLACE INTO failures VALUES (?, ?, ?)", failures)
 
     def remove(self, ids: str | Iterable[str]) -> int:
-        """Take these histories out, all or none; their bytes are freed by ``compact``."""
+        """Take these histories out, all or none; later ones take their room, or ``compact``
+        frees it."""
         names = dict.fromkeys([ids] if isinstance(ids, str) else ids)
-        with index.transaction(self.path) as now:
+        with file.transaction(self.path) as now:
             for id in names:
-                known = isinstance(id, str) and _is_unicode(id)
-                if not known or not now.execute(_REMOVE, (id,)).rowcount:
+                query = "DELETE FROM histories WHERE id = ?"
+                if not (_is_unicode(id) and now.execute(query, (id,)).rowcount):
                     problem = f'has no history "{shortened(str(id))}", so nothing was removed'
-                    raise InputError(f"{self.path}: {problem}")
+                    raise self._error(problem)
         return len(names)
 
     def compact(self) -> int:
-        """Free the bytes of removed and replaced histories, and return how many: segments that hold
-        some are written again without them. Readers that hold the old ones go on."""
+        """Free the room of removed and replaced histories, and return how many bytes. The file is
+        written again, so there must be room for another one on the disk; readers go on."""
         before = self.size
-        with self._writing(new_segment=True) as writer:
-            now = writer.transaction
-            query = "SELECT DISTINCT segment FROM histories WHERE dead = 1"
-            numbers = [number for (number,) in now.execute(query)]
-            if not numbers:
-                return before - self.size
-            now.execute("DELETE FROM histories WHERE dead = 1")
+        with file.writer(self.path) as now:
             now.execute(
-                "DELETE FROM thumbnails WHERE history NOT IN (SELECT number FROM histories)"
+                "DELETE FROM means WHERE NOT EXISTS (SELECT 1 FROM histories WHERE number > "
+                f"block * {file.MEANS_BLOCK} AND number <= (block + 1) * {file.MEANS_BLOCK})"
             )
-            for number in numbers:
-                self._move(writer, number)
-                now.execute("DELETE FROM segments WHERE number = ?", (number,))
-            left = {number for (number,) in now.execute("SELECT number FROM segments")}
-        self.forget_but(left)
-        with contextlib.suppress(InputError), self._writing():
-            pass  # removes the files; another writer that is quicker does it, too
+            if now.execute("PRAGMA freelist_count").fetchone() != (0,):
+                now.execute("VACUUM")
         return before - self.size
-
-    def _move(self, writer: SegmentWriter, number: int) -> None:
-        """Copy the histories of a segment. Checksums move with the rows: what was damaged before is
-        still found to be."""
-        sizes = next((row for row in index.sizes(writer.transaction) if row[0] == number), None)
-        if sizes is None:
-            raise sqlite3.DatabaseError("an entry without a segment")
-        try:
-            segment = self.segment(*sizes)
-        except FileNotFoundError as error:
-            raise missing_file(error) from None
-        query = "SELECT number, first, length, slot FROM histories WHERE segment = ? ORDER BY slot"
-        entries = writer.transaction.execute(query, (number,)).fetchall()
-        for history, first, length, slot in map(index.check_counts, entries):
-            if first + length > len(segment.rows) or slot >= len(segment.means):
-                raise sqlite3.DatabaseError(f"history number {history} has no rows")
-            place = writer.add(segment.rows[first : first + length], segment.means[slot])
-            update = "UPDATE histories SET segment = ?, first = ?, slot = ? WHERE number = ?"
-            writer.transaction.execute(update, (*place, history))
 
     def verify(self, progress: Progress = silent) -> list[Damage]:
         """Read every byte again and return what is not as it was written."""
-        problems: list[Damage] = []
-        with index.snapshot(self.path) as now:
-            for (message,) in now.execute("PRAGMA quick_check"):
-                if message != "ok":
-                    problems.append(Damage(None, index.NAME, f"the index is damaged ({message})"))
-            segments = index.sizes(now)
-            query = (
-                "SELECT id, segment FROM histories "
-                "WHERE dead = 0 AND segment NOT IN (SELECT number FROM segments)"
-            )
-            for id, number in now.execute(query):
-                what = f"there is no segment {number}; {index.REMEDY}"
-                problems.append(Damage(id, index.NAME, what))
-            for done, (number, rows, histories) in enumerate(segments):
-                problems += self._verify_segment(now, number, rows, histories)
-                progress("verify", done + 1, len(segments))
-            query = (
-                "SELECT id, thumbnails.checksum, jpeg FROM thumbnails "
-                "JOIN histories ON number = history WHERE dead = 0 ORDER BY number"
-            )
-            what = f"its thumbnail has changed since it was written; {index.REMEDY}"
-            for id, expected, jpeg in now.execute(query):
-                if not isinstance(jpeg, bytes) or zlib.crc32(jpeg) != expected:
-                    problems.append(Damage(id, index.NAME, what))
+        with file.snapshot(self.path) as now:
+            problems = [
+                Damage(None, f"the file is damaged ({message})")
+                for (message,) in now.execute("PRAGMA quick_check")
+                if message != "ok"
+            ]
+            rows = now.execute("SELECT number, id FROM histories ORDER BY number").fetchall()
+            blocks: dict[int, bytes] = {}  # the one of the last history
+            size = (self.dimension or 1) * file.MEANS.itemsize
+            for done, (number, id) in enumerate(rows, 1):
+                try:
+                    sound = file.is_sound(now, number, size, blocks)
+                    problem = "has changed since it was written"
+                except (sqlite3.DatabaseError, UnicodeDecodeError):
+                    sound, problem = False, "cannot be read"
+                if not sound:
+                    problems.append(Damage(str(id), f"{problem}; {file.REMEDY}"))
+                progress("verify", done, len(rows))
         return problems
-
-    def _verify_segment(
-        self, now: sqlite3.Connection, number: int, rows: int, histories: int
-    ) -> Iterator[Damage]:
-        """Yield what is damaged; a file may have been cut short, and what is left is checked."""
-        folder, dimension = self.path / "segments", self.dimension or 1
-        parts, name = [], row_path(folder, number).name
-        for path, dtype, count in (
-            (row_path(folder, number), self.dtype, rows),
-            (mean_path(folder, number), MEANS, histories),
-        ):
-            size = path.stat().st_size if path.is_file() else 0
-            there = min(count, max(0, size - HEADER) // (dimension * dtype.itemsize))
-            if there < count:
-                what = "is truncated" if size else "is missing"
-                yield Damage(None, path.name, f"{what}: {there} of {count} rows are there")
-            parts.append(mapped(path, dtype, dimension, there) if there else None)
-        features, means = parts
-        query = (
-            f"SELECT first, length, slot, checksum, {NAMES} FROM histories "
-            "WHERE segment = ? AND dead = 0 ORDER BY slot"
-        )
-        for first, length, slot, expected, id, *columns in now.execute(query, (number,)):
-            try:
-                index.check_counts((first, length, slot))
-            except sqlite3.DatabaseError:
-                yield Damage(id, name, f"its index entry is damaged; {index.REMEDY}")
-                continue
-            end = first + length
-            if features is None or means is None or end > len(features) or slot >= len(means):
-                yield Damage(id, name, f"its rows are lost; {index.REMEDY}")
-            elif checksum(features[first:end], means[slot], (id, *columns)) != expected:
-                yield Damage(id, name, f"has changed since it was written; {index.REMEDY}")
 
     def export(
         self,
@@ -639,8 +481,8 @@ class Store:
         if kind not in EXPORT_KINDS:
             raise unknown("kind", kind, EXPORT_KINDS)
         is_remote = remote.is_remote(place)
-        if not is_remote and Path(place).resolve().is_relative_to(self.path.resolve()):
-            raise InputError(f"{place}: is inside the store itself; give another place")
+        if not is_remote and Path(place).resolve() == self.path.resolve():
+            raise InputError(f"{place}: is the store itself; give another place")
         ids = self.ids(where)
         if not ids:
             raise InputError(f"{self.path}: no history matches, so there is nothing to export")
@@ -678,45 +520,30 @@ class Store:
         arrow = need("pyarrow", "pip install pyarrow")
         parquet = need("pyarrow.parquet", "pip install pyarrow")
         integers, numbers = arrow.list_(arrow.int64()), arrow.list_(arrow.float64())
-        schema = arrow.schema(
-            {
-                "id": arrow.string(),
-                "object": arrow.string(),
-                "source": arrow.string(),
-                "encoder": arrow.string(),
-                "dimension": arrow.int64(),
-                "frames": integers,
-                "times_s": numbers,
-                "source_frames": integers,
-                "presence": numbers,
-                "made_with": arrow.string(),
-                "features": arrow.list_(arrow.from_numpy_dtype(self.dtype)),
-                "thumbnail": arrow.binary(),
-            }
-        )
-
-        def row(id: str, history: History) -> dict[str, Any]:
-            made_with = None if history.made_with is None else json.dumps(dict(history.made_with))
-            special = {
-                **self.labels(id),
-                "made_with": made_with,
-                "features": history.features.ravel(),
-                "thumbnail": self.thumbnail(id),
-            }
-            return {n: special[n] if n in special else getattr(history, n) for n in schema.names}
+        columns = dict.fromkeys(("id", "object", "source", "encoder"), arrow.string())
+        columns |= {"dimension": arrow.int64(), "frames": integers, "times_s": numbers}
+        columns |= {"source_frames": integers, "presence": numbers, "made_with": arrow.string()}
+        columns |= {"features": arrow.list_(arrow.from_numpy_dtype(self.dtype))}
+        schema = arrow.schema(columns | {"thumbnail": arrow.binary()})
 
         def write(stream: IO[bytes]) -> None:
             with parquet.ParquetWriter(stream, schema) as out:
                 group: list[dict[str, Any]] = []
                 group_bytes = 0
-                for done, id in enumerate(ids):
+                for done, id in enumerate(ids, 1):
                     history = self[id]
-                    group.append(row(id, history))
+                    made_with = history.made_with
+                    row = {name: getattr(history, name, None) for name in schema.names}
+                    row |= self.labels(id)
+                    row["made_with"] = None if made_with is None else json.dumps(dict(made_with))
+                    row["features"] = history.features.ravel()
+                    row["thumbnail"] = self.thumbnail(id)
+                    group.append(row)
                     group_bytes += history.features.nbytes
-                    if group_bytes >= PARQUET_GROUP_BYTES or done + 1 == len(ids):
+                    if group_bytes >= PARQUET_GROUP_BYTES or done == len(ids):
                         out.write_table(arrow.Table.from_pylist(group, schema))
                         group, group_bytes = [], 0
-                    progress("export", done + 1, len(ids))
+                    progress("export", done, len(ids))
 
         write_whole(path, write)
 
@@ -753,8 +580,8 @@ class Store:
         trust     also tell how far to trust each occurrence; it takes about a millisecond a history
         where     which of them, as in ``rows``
         threads   kernel calls side by side
-        engine    local, or ray: rows are read on the machines of a cluster, which must see the
-                  store under the same path; the answers are the same to the last bit
+        engine    local, or ray: rows are read here and sent to the machines of a cluster; the
+                  answers are the same to the last bit
         ray_address   HOST:PORT, or auto (default: a connection that is there, RAY_ADDRESS, or Ray
                   on this machine for as long as the answers are read)
 
@@ -777,10 +604,10 @@ class Store:
             raise InputError(f"top {top}: give the number of histories, 1 or more")
         if not is_count(threads, 1):
             raise InputError(f"threads {threads} must be at least 1")
-        with index.snapshot(self.path) as now:
-            index.condition(now, where)  # refuses names that are not known
-        query = Query(self, Asked(vocabulary, readout, trust), top, where, centre)
-        return Matches(query.chunks(threads, engine, ray_address, progress), self.path)
+        with file.snapshot(self.path) as now:
+            file.condition(now, where)  # refuses names that are not known
+        asked = Asked(vocabulary, readout, trust, centre, where, top)
+        return Matches(answers(self, asked, threads, engine, ray_address, progress), self.path)
 
     def _check_vocabulary(self, vocabulary: Vocabulary, words: bool = True) -> None:
         if vocabulary.features is None and words:
@@ -801,41 +628,12 @@ class Store:
         if self.dimension not in (None, dimension):
             raise self._error(f"has {self.dimension} dimensions, but {name} {dimension}; {same}")
 
-    def cache(self, place: int, history: History, source: str | None) -> None:
-        """Keep a history and its source for the next query, as far as they fit, by segment and
-        slot, which are never given again."""
-        size = len(history) + HISTORY_AS_FRAMES
-        if self._cached_frames + size <= MAX_CACHED_FRAMES:
-            self.cached[place] = history, source
-            self._cached_frames += size
 
-    def forget_but(self, numbers: set[int]) -> None:
-        """Let go of segments other than these, so that their bytes are freed."""
-        for number in self._mapped.keys() - numbers:
-            del self._mapped[number]
-            self.cached.clear()
-            self._cached_frames = 0
-
-    def segment(self, number: int, rows: int, histories: int) -> Segment:
-        """Map a segment once, and again where it has grown."""
-        known = self._mapped.get(number)
-        if known is None or len(known.rows) < rows:
-            folder, dimension = self.path / "segments", self.dimension
-            assert dimension is not None
-            known = self._mapped[number] = Segment(
-                mapped(row_path(folder, number), self.dtype, dimension, rows),
-                mapped(mean_path(folder, number), MEANS, dimension, histories),
-            )
-        return known
-
-
-def _is_unicode(text: str) -> bool:
+def _is_unicode(text: object) -> TypeGuard[str]:
     """Return whether SQLite can store it: names of files may have bytes that are no letters."""
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
+    with contextlib.suppress(UnicodeEncodeError):
+        return isinstance(text, str) and text.encode() is not None
+    return False
 
 
 def _of(texts: Text, id: str) -> str | None:

@@ -14,7 +14,6 @@ from pathlib import Path, PureWindowsPath
 from typing import Any, NamedTuple
 
 from dejacue.atomic import check_place, is_temporary
-from dejacue.corpus._index import NAME as STORE_INDEX
 from dejacue.errors import InputError, shortened
 from dejacue.files.findings import DOCUMENT
 from dejacue.studio.errors import NotThere
@@ -46,6 +45,7 @@ MEDIA = {
     ".3gp": "video/3gpp",
 }
 WORDS = (".yaml", ".yml")
+STORE = ".dejacue"  # suffix of stores that are listed
 NO_VIDEOS = {"annotations", "masks", "uploads"}  # folders whose pictures are no video
 MAX_FILES = 100_000  # that are listed, beside pictures
 FRESH_S = 1.0  # for which a list of the files holds
@@ -214,8 +214,6 @@ class Workspace:
                 contents.findings.append(self.finding_id(here))
             parts = {part.lower() for part in here.relative_to(self.root).parts}
             id = self.id_of(here)
-            if STORE_INDEX in names and id:
-                contents.stores.append(id)
             if listing.pictures and id and DOCUMENT not in names and not parts & NO_VIDEOS:
                 contents.videos.append(id)
             for name in names:
@@ -246,7 +244,7 @@ class Workspace:
                         below.append(entry.name)
                 elif is_image(entry.name):
                     pictures += 1
-                elif entry.name == STORE_INDEX or _kind(Contents(), entry.name) is not None:
+                elif _kind(Contents(), entry.name) is not None:
                     names.append(entry.name)
         return Listing(stamp, sorted(below), sorted(names), pictures > 1)
 
@@ -262,6 +260,8 @@ def _kind(contents: Contents, name: str) -> list[str] | None:
         return contents.videos
     if suffix in WORDS:
         return contents.vocabularies
+    if suffix == STORE:
+        return contents.stores
     return contents.references if suffix == ".json" else None
 
 

@@ -34,6 +34,7 @@ from dejacue.corpus.ingest.writer import (
     check_encoder_of,
     encoder_of,
     open_store,
+    work_folder,
 )
 from dejacue.errors import Cancelled, DejaCueError, InputError, SeveralProblems, StrPath
 from dejacue.finding._encode import mini_warning
@@ -166,14 +167,19 @@ def _run(
 
 @contextlib.contextmanager
 def _locked(path: Path) -> Iterator[None]:
-    """Refuse a second ingest into the same store: it would do all of the work twice."""
-    lock = lock_folder(path)
+    """Refuse a second ingest into the same store: it would do all of the work twice. The folder
+    beside it is locked, and removed in the end if nothing is in it."""
+    folder = work_folder(path)
+    folder.mkdir(exist_ok=True)
+    lock = lock_folder(folder)
     if lock is None and knows_locks():
         problem = "another ingest is writing to this store"
         raise InputError(f"{path}: {problem}; wait until it has finished")
     try:
         yield
     finally:
+        with contextlib.suppress(OSError):
+            folder.rmdir()
         if lock is not None:
             os.close(lock)
 

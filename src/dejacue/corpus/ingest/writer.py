@@ -32,8 +32,8 @@ if TYPE_CHECKING:
 MAX_GROUP_BYTES = 64 << 20
 MAX_WAITING_S = 2.0  # of the oldest finished history
 MAX_BUSY_S = 600.0  # while another process writes
-LOCATED = "objects"  # folder in the store for masks of objects that were found by their names
-PARTIAL = "ingest"  # folder in the store for rows of items that are not finished
+LOCATED = "objects"  # folder beside the store for masks of objects that were found by their names
+PARTIAL = "ingest"  # folder beside the store for rows of items that are not finished
 
 
 @dataclass(frozen=True)
@@ -76,10 +76,15 @@ class _Group:
     began: float = 0.0
 
 
+def work_folder(store: Path) -> Path:
+    """Return the folder beside a store for what an ingest keeps: corpus.dejacue.work."""
+    return store.with_name(f"{store.name}.work")
+
+
 def partial_path(store: Path, name: str) -> Path:
     """Return the file that keeps the rows of an item until it is in the store at this path."""
     digest = hashlib.sha256(name.encode("utf-8", "surrogateescape")).hexdigest()[:24]
-    return store / PARTIAL / f"{digest}.partial"
+    return work_folder(store) / PARTIAL / f"{digest}.partial"
 
 
 class Writer:
@@ -93,7 +98,7 @@ class Writer:
     def __init__(self, store: Store, total: int = 0, progress: Progress = silent) -> None:
         self._store, self._group = store, _Group()
         self.path = store.path
-        self._folder = store.path / PARTIAL
+        self._folder = work_folder(store.path) / PARTIAL
         self._unsettled = {failure.id for failure in store.failures()}
         self._pool = ThreadPoolExecutor(1, "dejacue-writer")
         self._writing: Future[None] | None = None
@@ -124,7 +129,7 @@ class Writer:
 
     def masks(self, job: Item) -> Path:
         """Return the folder for the masks of an object that is found by its name."""
-        return self.path / LOCATED / self.partial(job).stem
+        return work_folder(self.path) / LOCATED / self.partial(job).stem
 
     def partial(self, job: Item) -> Path:
         return partial_path(self.path, job.id)
