@@ -41,7 +41,7 @@ setup(
         extension(
             "dejacue.method._kernel",
             ["module", "baseline", "avx2"],
-            ("kernel", "buffers", "body", "select", "scan", "states", "contrast"),
+            ("kernel", "body", "select", "scan", "states", "contrast"),
         ),
         extension("dejacue.video._pixels", ["pixels"]),
     ],

@@ -48,14 +48,14 @@ def main() -> None:
         row = (row - row.mean()) / row.std()
         cuts = np.array([0, frames])
         lengths = tuple(n for n in PUBLISHED if n <= frames)
-        schedule = schedule_of([lengths], "sqrt")
+        schedule = schedule_of(lengths, "sqrt")
         sides: list[Callable[[], object]] = [
-            lambda: engine().scan(row, cuts, schedule),
-            lambda: engine().search(row, cuts, frames),
+            lambda: engine().scan(row, cuts, *schedule),
+            lambda: engine().search(row, cuts),
         ]
         if frames <= BRUTE_UP_TO:
-            sides.append(lambda: engine("numpy").search(row, cuts, frames))
-            same = [np.array(engine(e).search(row, cuts, frames)[:2]) for e in ("auto", "numpy")]
+            sides.append(lambda: engine("numpy").search(row, cuts))
+            same = [np.array(engine(e).search(row, cuts)[:2]) for e in ("auto", "numpy")]
             assert np.array_equal(*same), "the searches disagree"
         grid, exact, *rest = (1e3 * time_s for time_s in best(sides, seconds=seconds))
         cell = f"{rest[0]:20.1f}" if rest else f"{'–':>20}"

@@ -28,7 +28,7 @@ from dejacue.errors import MissingData
 from dejacue.method import locate_many
 from dejacue.method.coordinates import as_coordinates, query_directions
 from dejacue.method.durations import PUBLISHED, Grid, fitting
-from dejacue.method.kernel import Ragged, compiled, engine
+from dejacue.method.kernel import compiled, engine
 from dejacue.method.scan_readout import schedule_of
 from dejacue_paper import load_release
 
@@ -59,12 +59,11 @@ def after_the_dot_products(table: Table, name: str, longest: int, seconds: float
         cosines = [evidence_rows(rng, len(h)) for h in histories]
         grid = PUBLISHED if frames <= 500 else Grid()
         lengths = [fitting(grid, h.longest_run) for h in histories]
-        batch = Ragged.of(histories, [np.ones((Q, 1), np.float32)])
-        schedule = schedule_of(lengths, "sqrt")
-        fast = engine(name)
+        schedules = [schedule_of(fit, "sqrt") for fit in lengths]
+        runs, fast = [h.run_offsets for h in histories], engine(name)
 
-        def kernel(b=batch, s=schedule, c=cosines, e=fast):
-            return e.locate(b, s, 3, cosines=c)
+        def kernel(rs=runs, ss=schedules, cs=cosines, e=fast):
+            return [e.locate_cosines(c, r, 3, *s) for c, r, s in zip(cs, rs, ss, strict=True)]
 
         def numpy(hs=histories, cs=cosines, ls=lengths):
             return [plain.windows(c, h.frames, n) for h, c, n in zip(hs, cs, ls, strict=True)]
@@ -82,10 +81,10 @@ def fused_evidence(table: Table, name: str, megabytes: int, seconds: float) -> N
     for dtype, goal in ((np.float32, "≤ 1.25×"), (np.float16, "≤ 1.8×")):
         rows = 1_000_000 * megabytes // (D * np.dtype(dtype).itemsize)
         features = np.resize(block.astype(dtype), (rows, D))
-        batch = Ragged.of([History(features)], [queries])
+        history = History(features)
         words = features.view(np.uint64).ravel()
         fast = engine(name)
-        sides = [lambda: fast.cosines(batch, None), lambda: np.bitwise_or.reduce(words)]
+        sides = [lambda: fast.cosines(history, queries), lambda: np.bitwise_or.reduce(words)]
         a, b = best(sides, 9, 4 * seconds)
         what = f"fused evidence, {np.dtype(dtype).name}, {features.nbytes / 1e6:.0f} MB"
         table.add_row(what, milliseconds(a), f"one read: {milliseconds(b)}", f"{a / b:.2f}×", goal)
@@ -104,12 +103,12 @@ def corpus(table: Table, name: str, count: int, seconds: float) -> None:
     sample = histories[:: max(1, count // 150)]
     words = features.view(np.uint64).ravel()
 
-    batch = Ragged.of(histories, [directions])
-    schedule = schedule_of([fitting(PUBLISHED, h.longest_run) for h in histories], "sqrt")
+    schedules = [schedule_of(fitting(PUBLISHED, h.longest_run), "sqrt") for h in histories]
     fast = engine(name)
 
     def kernel():
-        return fast.locate(batch, schedule, 3)
+        for h, schedule in zip(histories, schedules, strict=True):
+            fast.locate(h, directions, None, 3, *schedule)
 
     def ours():
         for _ in locate_many(histories, vocabulary, readout="published", kernel=name):
@@ -125,7 +124,7 @@ def corpus(table: Table, name: str, count: int, seconds: float) -> None:
     c *= counts.sum() / sum(len(h) for h in sample)
     read, scaled = f"one read: {milliseconds(b)}", f"{milliseconds(c)} (scaled from {len(sample)})"
     corpus = f"{count:,} × ~300 frames × {Q} queries, float16"
-    for what, value in (("one kernel call", k), ("locate_many", a)):
+    for what, value in (("kernel calls", k), ("locate_many", a)):
         table.add_row(f"{corpus}, {what}", milliseconds(value), read, f"{value / b:.2f}×", "≤ 2.5×")
         table.add_row(
             f"{corpus}, {what}", milliseconds(value), scaled, f"{c / value:.0f}×", "≥ 25×"
@@ -224,21 +223,18 @@ def memory(table: Table, name: str, longest: int) -> None:
         return
     code = (
         "import sys, numpy as np\n"
-        "from dejacue import History\n"
         "from dejacue.method.durations import Grid\n"
-        "from dejacue.method.kernel import Ragged\n"
         "from dejacue.method.kernel import engine\n"
         "from dejacue.method.scan_readout import schedule_of\n"
         "n = int(sys.argv[1])\n"
-        "h = History(np.ones((n, 1), np.float32)); rng = np.random.default_rng(0)\n"
-        "c = [rng.standard_normal((4, n), np.float32)]\n"
-        "b = Ragged.of([h], [np.ones((4, 1), np.float32)])\n"
-        "s = schedule_of([Grid().lengths(n)], 'sqrt')\n"
+        "rng = np.random.default_rng(0)\n"
+        "c = rng.standard_normal((4, n), np.float32)\n"
+        "s = schedule_of(Grid().lengths(n), 'sqrt')\n"
         "def peak():\n"
         "    lines = open('/proc/self/status').read().splitlines()\n"
         "    return next(int(x.split()[1]) for x in lines if x.startswith('VmHWM'))\n"
         "before = peak()\n"
-        f"engine({name!r}).locate(b, s, 3, cosines=c)\n"
+        f"engine({name!r}).locate_cosines(c, np.array([0, n]), 3, *s)\n"
         "print((peak() - before) * 1024 / n)"
     )
     per_frame = [

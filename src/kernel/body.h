@@ -1,12 +1,11 @@
 /* The method after the features: cosines, calibration, smoothing, prefix sums, scan.
  *
  * Included by baseline.c and avx2.c, which bring the vector type D4 (four queries side by side)
- * and the few loops worth writing by hand. Every operation has one order, the one numpy's oracle
- * in evidence.py and scan.py uses: equal bits, not only equal windows.
+ * and the few loops worth writing by hand. numpy finds the same windows (calibration.py, scan.py).
  */
 
 #define CHUNK 256      /* frames that are calibrated and smoothed while in cache */
-#define QUERIES_AT_A_TIME 64 /* whose cosines are there at once: all of them would leave the cache */
+#define QUERIES_AT_A_TIME 64 /* whose cosines are computed together: more would leave the cache */
 #define HUGE_PAGE ((size_t)2 << 20)
 #define RESIDUAL_FLOOR 1e-12
 #define SEARCH_ROWS 8  /* of frames + 1 values, that a search of contrast.h works with */
@@ -16,8 +15,7 @@
 /* ── scratch ───────────────────────────────────────────────────────────────────────────────── */
 
 typedef struct {
-    float *cosines;      /* of some queries × frames, when the caller does not keep them */
-    float *queries;      /* aligned, padded copy of these queries */
+    float *queries;      /* aligned, padded copy of some queries */
     float *row;          /* one widened or centred feature row */
     int32_t *keys;       /* 2 × frames */
     double *found;       /* frames: deviations that round alike */
@@ -26,7 +24,6 @@ typedef struct {
     double *low, *high;  /* per BLOCK of prefix entries */
     double *best;        /* lengths × LANES */
     double *roots;       /* smoothing + 1 */
-    double *state;       /* smoothed evidence of states: queries × frames, or one row at a time */
     double *wide, *totals, *sums; /* frames + 1 each, for states.h */
     double *search;      /* SEARCH_ROWS × (frames + 1) */
     void *memory;
@@ -42,39 +39,27 @@ static void *part_of(char *base, size_t *used, size_t bytes) {
     return at;
 }
 
-enum { SCANS, ROWS_OF_STATES, TABLES_OF_STATES }; /* what the scratch is for */
+enum { ROWS_ONLY, SCAN, STATES }; /* what the scratch is for */
 
-/* Lays the scratch of the largest history out from `base` on; returns how many bytes it takes. */
-static size_t lay_out(const Batch *b, Scratch *s, char *base, int kind) {
-    size_t cosines = 0, table = 0, queries = 0, frames = 0, entries = 0, lengths = 0;
-    for (int64_t i = 0; i < b->histories; i++) {
-        const History *h = b->all + i;
-        const size_t n = (size_t)h->frames, all = (size_t)h->queries;
-        const size_t q = all < QUERIES_AT_A_TIME ? all : QUERIES_AT_A_TIME;
-        if (n * q > cosines) cosines = n * q;
-        if (n * all > table) table = n * all;
-        if (q + LANES > queries) queries = q + LANES; /* full groups, filled up with zeros */
-        if (n > frames) frames = n;
-        if (n + (size_t)h->runs > entries) entries = n + (size_t)h->runs;
-        if ((size_t)h->lengths_count > lengths) lengths = (size_t)h->lengths_count;
-    }
-    const size_t row = (size_t)padded(b->dimension), blocks = entries / BLOCK + 4;
-    size_t k = (size_t)b->smoothing + 1, held = CHUNK + (size_t)b->smoothing, used = 0;
+/* Lays the scratch of a history out from `base` on; returns how many bytes it takes. */
+static size_t lay_out(const History *h, Scratch *s, char *base, int kind) {
+    const size_t frames = (size_t)h->frames, entries = frames + (size_t)h->runs;
+    const size_t count = (size_t)h->queries, row = (size_t)padded(h->dimension);
+    const size_t queries = count < QUERIES_AT_A_TIME ? count : QUERIES_AT_A_TIME;
+    const size_t blocks = entries / BLOCK + 4, scans = kind == SCAN, states = kind == STATES;
+    size_t k = (size_t)h->smoothing + 1, held = CHUNK + (size_t)h->smoothing, used = 0;
     if (k > frames + 1) k = frames + 1;
-    const int scans = kind == SCANS, states = !scans, given = b->all->cosines || b->all->responses;
-    s->cosines = part_of(base, &used, given ? 0 : cosines * 4);
-    s->queries = part_of(base, &used, b->all->features ? queries * row * 4 : 0);
-    s->row = part_of(base, &used, row * 4);
+    /* full groups of queries, filled up with zeros */
+    s->queries = part_of(base, &used, (kind == ROWS_ONLY) * (queries + LANES) * row * 4);
+    s->row = part_of(base, &used, (kind == ROWS_ONLY) * row * 4);
     s->keys = part_of(base, &used, scans * frames * 8);
     s->found = part_of(base, &used, scans * frames * 8);
     s->lanes = part_of(base, &used, scans * (held < frames ? held : frames) * LANES * 8);
     s->prefix = part_of(base, &used, scans * entries * LANES * 8);
     s->low = part_of(base, &used, scans * blocks * LANES * 8);
     s->high = part_of(base, &used, scans * blocks * LANES * 8);
-    s->best = part_of(base, &used, lengths * LANES * 8);
+    s->best = part_of(base, &used, (size_t)h->lengths_count * LANES * 8);
     s->roots = part_of(base, &used, scans * k * 8);
-    s->state = part_of(base, &used, states && !b->all->responses
-                                         ? (kind == ROWS_OF_STATES ? frames : table) * 8 : 0);
     s->wide = part_of(base, &used, states * (frames + 1) * 8);
     s->totals = part_of(base, &used, states * (frames + 1) * 8);
     s->sums = part_of(base, &used, states * (frames + 1) * 8);
@@ -83,9 +68,8 @@ static size_t lay_out(const Batch *b, Scratch *s, char *base, int kind) {
     return used;
 }
 
-/* One allocation that serves the largest history of the batch. */
-static int prepare(const Batch *b, Scratch *s, int kind) {
-    const size_t total = lay_out(b, s, NULL, kind) + 64;
+static int prepare(const History *h, Scratch *s, int kind) {
+    const size_t total = lay_out(h, s, NULL, kind) + 64;
     s->memory = malloc(total);
     if (!s->memory) return NO_MEMORY;
 #if defined(__linux__) && defined(MADV_HUGEPAGE)
@@ -94,7 +78,7 @@ static int prepare(const Batch *b, Scratch *s, int kind) {
         madvise((void *)first, ((uintptr_t)s->memory + total - first) / HUGE_PAGE * HUGE_PAGE, MADV_HUGEPAGE);
     }
 #endif
-    lay_out(b, s, (char *)(((uintptr_t)s->memory + 63) / 64 * 64), kind);
+    lay_out(h, s, (char *)(((uintptr_t)s->memory + 63) / 64 * 64), kind);
     return OK;
 }
 
@@ -147,9 +131,8 @@ static int centred_row(const void *table, int half, int64_t t, int64_t d, const 
 }
 
 /* The cosines of up to QUERIES_AT_A_TIME queries. */
-static Status some_cosines(const Batch *b, int64_t index, Scratch *s, int64_t query, float *out) {
-    const History *h = b->all + index;
-    const int64_t d = b->dimension, n = h->frames, stride = padded(d), left = h->queries - query;
+static Status some_cosines(const History *h, Scratch *s, int64_t query, float *out) {
+    const int64_t d = h->dimension, n = h->frames, stride = padded(d), left = h->queries - query;
     const int64_t count = left < QUERIES_AT_A_TIME ? left : QUERIES_AT_A_TIME;
     const double floor = h->centre ? RESIDUAL_FLOOR : 0.0;
     memset(s->queries, 0, (size_t)((count + LANES - 1) / LANES * LANES * stride) * 4);
@@ -167,7 +150,7 @@ static Status some_cosines(const Batch *b, int64_t index, Scratch *s, int64_t qu
                     fold_row(h->features, h->half, t, d, queries, stride, s->row, sums + t - from);
                 else if (centred_row(h->features, h->half, t, d, queries, h->centre, s->row))
                     fold(s->row, d, queries, stride, sums + t - from);
-                else return (Status){BAD_FEATURE, index, t};
+                else return (Status){BAD_FEATURE, t};
             }
             for (int64_t i = 0; i < rows; i++) {
                 const double norm = sqrt(sums[i]);
@@ -178,11 +161,11 @@ static Status some_cosines(const Batch *b, int64_t index, Scratch *s, int64_t qu
                 const double *dots = sums + (1 + q) * ROWS;
                 for (int64_t i = 0; i < rows; i++) cosines[i] = (float)(dots[i] / sums[i]);
                 const int64_t bad = first_bad_float(cosines, rows);
-                if (bad < rows) return (Status){BAD_FEATURE, index, from + bad};
+                if (bad < rows) return (Status){BAD_FEATURE, from + bad};
             }
         }
     }
-    return (Status){OK, 0, 0};
+    return (Status){OK, 0};
 }
 
 /* ── calibration, smoothing inside runs, prefix sums ───────────────────────────────────────── */
@@ -270,77 +253,55 @@ static void add_responses(double *const rows[LANES], const History *h, double *p
 
 #include "scan.h"
 
-/* Where the cosines of a query are: given, or computed into the scratch. Queries are asked for one
- * after the other; the first of QUERIES_AT_A_TIME computes or checks the cosines of all of these. */
-static Status cosines_of(const Batch *b, int64_t index, Scratch *s, int64_t query, float **out) {
-    const History *h = b->all + index;
-    const int64_t within = query % QUERIES_AT_A_TIME;
-    *out = h->cosines ? h->cosines + query * h->frames : s->cosines + within * h->frames;
-    if (within) return (Status){OK, 0, 0};
-    if (h->features) return some_cosines(b, index, s, query, *out);
-    const int64_t left = h->queries - query;
-    const int64_t items = (left < QUERIES_AT_A_TIME ? left : QUERIES_AT_A_TIME) * h->frames;
-    const int64_t where = first_bad_float(*out, items);
-    if (where < items) return (Status){BAD_COSINE, index, where % h->frames};
-    return (Status){OK, 0, 0};
+static Status check_cosines(const History *h) {
+    const int64_t items = h->queries * h->frames, where = first_bad_float(h->cosines, items);
+    return where < items ? (Status){BAD_COSINE, where % h->frames} : (Status){OK, 0};
 }
 
-static Status responses_of(const Batch *b, int64_t index) {
-    const History *h = b->all + index;
+static Status check_responses(const History *h) {
     const int64_t items = h->queries * h->frames, where = first_bad_double(h->responses, items);
-    if (where < items) return (Status){BAD_RESPONSE, index, where % h->frames};
-    return (Status){OK, 0, 0};
+    return where < items ? (Status){BAD_RESPONSE, where % h->frames} : (Status){OK, 0};
 }
 
 #include "states.h"
 
 /* ── entry points ──────────────────────────────────────────────────────────────────────────── */
 
-static Status all_cosines(const Batch *b) {
+static Status find_cosines(const History *h) {
     Scratch s;
-    Status status = {prepare(b, &s, SCANS), 0, 0};
+    Status status = {prepare(h, &s, ROWS_ONLY), 0};
     if (status.code) return status;
-    for (int64_t i = 0; i < b->histories && !status.code; i++)
-        for (int64_t q = 0; q < b->all[i].queries && !status.code; q += QUERIES_AT_A_TIME) {
-            float *cosines;
-            status = cosines_of(b, i, &s, q, &cosines);
-        }
+    for (int64_t q = 0; q < h->queries && !status.code; q += QUERIES_AT_A_TIME)
+        status = some_cosines(h, &s, q, h->cosines + q * h->frames);
     free(s.memory);
     return status;
 }
 
-static Status all_centres(const Batch *b, float *out) {
-    const int64_t d = b->dimension;
-    int64_t most = 0;
-    for (int64_t i = 0; i < b->histories; i++)
-        if (b->all[i].frames > most) most = b->all[i].frames;
+static Status find_centre(const History *h, float *out) {
+    const int64_t d = h->dimension, n = h->frames;
     Scratch s;
-    float *inverse = malloc((size_t)most * 4);
-    int32_t *keys = malloc((size_t)most * COLUMNS * 4);
-    Status status = {prepare(b, &s, SCANS), 0, 0};
+    float *inverse = malloc((size_t)n * 4);
+    int32_t *keys = malloc((size_t)n * COLUMNS * 4);
+    Status status = {prepare(h, &s, ROWS_ONLY), 0};
     if (!inverse || !keys) status.code = NO_MEMORY;
     if (!status.code) memset(s.queries, 0, (size_t)padded(d) * 4);
-    for (int64_t i = 0; i < b->histories && !status.code; i++) {
-        const History *h = b->all + i;
-        for (int64_t t = 0; t < h->frames && !status.code; t++) {
-            double sums[(1 + LANES) * ROWS];
-            fold_row(h->features, h->half, t, d, s.queries, 0, s.row, sums);
-            if (!(sums[0] > 0.0) || !(sums[0] < INFINITY)) status = (Status){BAD_FEATURE, i, t};
-            inverse[t] = (float)(1.0 / sqrt(sums[0]));
+    for (int64_t t = 0; t < n && !status.code; t++) {
+        double sums[(1 + LANES) * ROWS];
+        fold_row(h->features, h->half, t, d, s.queries, 0, s.row, sums);
+        if (!(sums[0] > 0.0) || !(sums[0] < INFINITY)) status = (Status){BAD_FEATURE, t};
+        inverse[t] = (float)(1.0 / sqrt(sums[0]));
+    }
+    for (int64_t j = 0; j < d && !status.code; j += COLUMNS) {
+        const int used = d - j < COLUMNS ? (int)(d - j) : COLUMNS;
+        for (int64_t t = 0; t < n; t++) {
+            const float *row = (const float *)h->features + t * d + j;
+            float values[COLUMNS] = {0};
+            if (h->half) widen((const uint16_t *)h->features + t * d + j, values, used), row = values;
+            else if (used < COLUMNS) memcpy(values, row, (size_t)used * 4), row = values;
+            int32_t *out_keys = keys + t * COLUMNS;
+            for (int l = 0; l < COLUMNS; l++) out_keys[l] = key_of(row[l] * inverse[t]);
         }
-        for (int64_t j = 0; j < d && !status.code; j += COLUMNS) {
-            const int used = d - j < COLUMNS ? (int)(d - j) : COLUMNS;
-            for (int64_t t = 0; t < h->frames; t++) {
-                const float *row = (const float *)h->features + t * d + j;
-                float values[COLUMNS] = {0};
-                if (h->half)
-                    widen((const uint16_t *)h->features + t * d + j, values, used), row = values;
-                else if (used < COLUMNS) memcpy(values, row, (size_t)used * 4), row = values;
-                int32_t *out_keys = keys + t * COLUMNS;
-                for (int l = 0; l < COLUMNS; l++) out_keys[l] = key_of(row[l] * inverse[t]);
-            }
-            column_medians(keys, h->frames, used, out + i * d + j);
-        }
+        column_medians(keys, n, used, out + j);
     }
     free(s.memory);
     free(inverse);
@@ -371,81 +332,56 @@ static Calibrated calibrate_group(float *const rows[LANES], int group, int64_t n
     return c;
 }
 
-static Status history_responses(const Batch *b, int64_t index, Scratch *s, Answers a) {
-    const History *h = b->all + index;
-    const int64_t n = h->frames, half = (b->smoothing - 1) / 2;
+static Status respond(const History *h, Answers a) {
+    const int64_t n = h->frames, half = (h->smoothing - 1) / 2;
+    Scratch s;
+    Status status = check_cosines(h);
+    if (!status.code) status.code = prepare(h, &s, SCAN);
+    if (status.code) return status;
     for (int64_t first = 0; first < h->queries; first += LANES) {
-        float *cosines, *rows[LANES];
+        float *rows[LANES];
         const int group = group_size(h->queries, first);
-        const int64_t at = h->row + first;
-        const Status status = cosines_of(b, index, s, first, &cosines);
-        if (status.code) return status;
-        lanes_of_floats(cosines, group, n, rows);
-        const Calibrated c = calibrate_group(rows, group, n, s, a.centre + at, a.scale + at);
+        lanes_of_floats(h->cosines + first * n, group, n, rows);
+        const Calibrated c = calibrate_group(rows, group, n, &s, a.centre + first, a.scale + first);
         for (int64_t r = 0; r < h->runs; r++) {
             const int64_t from = h->offsets[r], to = h->offsets[r + 1];
             for (int64_t t = from; t < to; t += CHUNK) {
                 const int64_t stop = t + CHUNK < to ? t + CHUNK : to;
                 double values[CHUNK * LANES];
-                respond_lanes(&c, from, to, t, stop, half, s, values);
+                respond_lanes(&c, from, to, t, stop, half, &s, values);
                 for (int l = 0; l < group; l++)
                     for (int64_t i = t; i < stop; i++)
                         h->responses[(first + l) * n + i] = values[(i - t) * LANES + l];
             }
         }
     }
-    return (Status){OK, 0, 0};
+    free(s.memory);
+    return status;
 }
 
-/* The frame numbers of the answers of one history. */
-static void number_answers(const History *h, Answers a) {
-    if (!a.first) return;
-    for (int64_t i = h->row; i < h->row + h->queries; i++) {
-        a.first[i] = a.start[i] < 0 ? -1 : h->numbers[a.start[i]];
-        a.last[i] = a.end[i] < 0 ? -1 : h->numbers[a.end[i]];
-    }
-}
-
-static Status history_windows(const Batch *b, int64_t index, Scratch *s, Answers a) {
-    const History *h = b->all + index;
-    Status status = {OK, 0, 0};
-    if (h->responses) status = responses_of(b, index);
-    for (int64_t first = 0; first < h->queries && !status.code; first += LANES) {
-        const int64_t at = h->row + first;
+static Status locate(const History *h, Answers a) {
+    Scratch s;
+    Status status = h->responses ? check_responses(h) : check_cosines(h);
+    if (!status.code) status.code = prepare(h, &s, SCAN);
+    if (status.code) return status;
+    for (int64_t first = 0; first < h->queries; first += LANES) {
         const int group = group_size(h->queries, first);
         if (h->responses) {
             double *rows[LANES];
             lanes_of_doubles(h->responses + first * h->frames, group, h->frames, rows);
-            add_responses(rows, h, s->prefix);
+            add_responses(rows, h, s.prefix);
         } else {
-            float *cosines, *rows[LANES];
-            status = cosines_of(b, index, s, first, &cosines);
-            if (status.code) break;
-            lanes_of_floats(cosines, group, h->frames, rows);
-            const Calibrated c = calibrate_group(rows, group, h->frames, s, a.centre + at, a.scale + at);
-            add_lanes(&c, h, (b->smoothing - 1) / 2, s, s->prefix);
+            float *rows[LANES];
+            double centre[LANES], scale[LANES];
+            lanes_of_floats(h->cosines + first * h->frames, group, h->frames, rows);
+            const Calibrated c = calibrate_group(rows, group, h->frames, &s, centre, scale);
+            add_lanes(&c, h, (h->smoothing - 1) / 2, &s, s.prefix);
         }
-        scan_lanes(h, s, group, a.start + at, a.end + at, a.score + at);
+        scan_lanes(h, &s, group, a.start + first, a.end + first, a.score + first);
     }
-    if (!status.code) number_answers(h, a);
+    free(s.memory);
     return status;
 }
 
-/* An operation on every history, one after the other, with one scratch. */
-#define EVERY(NAME, KIND, HISTORY)                                                            \
-    static Status NAME(const Batch *b, Answers a) {                                           \
-        Scratch s;                                                                            \
-        Status status = {prepare(b, &s, KIND), 0, 0};                                         \
-        if (status.code) return status;                                                       \
-        for (int64_t i = 0; i < b->histories && !status.code; i++) status = HISTORY(b, i, &s, a); \
-        free(s.memory);                                                                       \
-        return status;                                                                        \
-    }
-EVERY(all_responses, SCANS, history_responses)
-EVERY(all_windows, SCANS, history_windows)
-EVERY(all_smoothed, TABLES_OF_STATES, history_smoothed)
-EVERY(all_contrasts, ROWS_OF_STATES, history_contrast)
-EVERY(all_labels, TABLES_OF_STATES, history_labels)
-
-const Engine ENGINE = {ENGINE_NAME, all_cosines, all_centres, all_responses, all_windows,
-                       all_smoothed, all_contrasts, all_labels};
+const Engine ENGINE = {ENGINE_NAME, find_cosines, find_centre, respond,     locate,
+                       contrast,    search,       search_parts, label};

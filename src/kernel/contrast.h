@@ -12,7 +12,7 @@
  * response rises slowly, or repeats itself, the hull is long: it is looked at in groups, and a group
  * is left out when none of its starts crosses a level of the end, or when even its lowest prefix sum
  * over its least norm stays below what is known. So the answer is that of trying them all; numpy
- * does that (states.py), in the same order of summation.
+ * does that (states.py).
  */
 
 #define NOTHING 1e-9 /* responses that are rounding errors */
@@ -46,11 +46,11 @@ typedef struct {
     int64_t used, room;
 } Search;
 
-/* √(ℓ · max(1 − ℓ/n, 1/n)) for ℓ = 1 … most. */
-static void contrast_norms(int64_t n, int64_t most, double *out) {
+/* √(ℓ · max(1 − ℓ/n, 1/n)) for ℓ = 1 … n. */
+static void contrast_norms(int64_t n, double *out) {
     const double count = (double)n, least = 1.0 / count;
     out[0] = 1.0;
-    for (int64_t l = 1; l <= most; l++) {
+    for (int64_t l = 1; l <= n; l++) {
         const double rest = 1.0 - (double)l / count;
         out[l] = sqrt((double)l * (rest > least ? rest : least));
     }
@@ -234,13 +234,13 @@ static int search_row(Search *s, const History *h, const double *row, double *pr
     return 0;
 }
 
-/* A search in rows of `total` observed frames; memory: SEARCH_ROWS · (frames + 1) values. */
-static Search new_search(int64_t total, int64_t frames, double *memory) {
+/* A search in rows of a history; memory: SEARCH_ROWS · (frames + 1) values. */
+static Search new_search(int64_t frames, double *memory) {
     const int64_t room = frames + 1;
-    const double half = sqrt((double)total) / 2.0;
-    contrast_norms(total, frames, memory);
+    const double half = sqrt((double)frames) / 2.0;
+    contrast_norms(frames, memory);
     return (Search){.norms = memory,
-                    .total = total,
+                    .total = frames,
                     .widest = half > 1.0 ? half : 1.0,
                     .hull = (int64_t *)(memory + room),
                     .low = memory + 2 * room,

@@ -1,7 +1,6 @@
 /* The compiled path of dejacue: what module.c (Python) and the two builds of body.h share.
  *
- * A batch is ragged: every history brings its own tables, runs and queries, and its answers go to
- * consecutive rows of the outputs, one per query.
+ * Every operation is one function of the arrays of one history.
  */
 #ifndef DEJACUE_KERNEL_H
 #define DEJACUE_KERNEL_H
@@ -21,68 +20,59 @@ typedef struct {
     const uint8_t *first;   /* which nodes may come first */
     const uint8_t *follows; /* (count, count): whether column may follow row */
     double cost;            /* of a switch */
+    int64_t stay, rounds;   /* least frames of a visit; how often levels are found anew */
 } Nodes;
 
+/* One history, or what is known of it: an operation reads the fields that it is given. */
 typedef struct {
-    int64_t frames, queries, runs;
-    int64_t row;              /* its first one of the outputs */
+    int64_t frames, queries, dimension, runs;
     const int64_t *offsets;   /* (runs + 1): where its runs begin, and the number of frames */
-    const int64_t *numbers;   /* (frames): frame numbers, ascending, or NULL */
-    const void *features;     /* (frames, dimension), or NULL */
+    const int64_t *numbers;   /* (frames): frame numbers, ascending */
+    const void *features;     /* (frames, dimension) */
     int half;                 /* features are float16, not float32 */
     const float *table;       /* (queries, dimension) */
     const float *centre;      /* (dimension), or NULL: rows are used as they are */
-    float *cosines;           /* (queries, frames), or NULL */
-    double *responses;        /* likewise, or NULL */
+    float *cosines;           /* (queries, frames) */
+    double *responses;        /* likewise */
+    int64_t smoothing;        /* odd width of the published smoothing */
     const int64_t *lengths;   /* to try, ascending */
     const double *norms;      /* one per length */
     int64_t lengths_count;
-    const double *weights;    /* of the smoothing, by distance 0 … reach */
+    const double *weights;    /* of the smoothing of states, by distance 0 … reach */
     int64_t reach;
-    Nodes nodes;
-    int64_t *path;            /* (frames): labelling: the state of each frame */
-    double *levels;           /* (queries): what responses were measured from */
+    double least_scale;       /* deviations of states below it are rounding */
 } History;
 
+/* One row per query; positions among the observed frames, -1: no length fits. */
 typedef struct {
-    int64_t histories, dimension;
-    int64_t smoothing;  /* odd width of the published smoothing */
-    int64_t total;      /* search: observed frames of the whole history; 0: all that are given */
-    int64_t stay;       /* labelling: least frames of a visit */
-    int64_t rounds;     /* labelling: how often levels are found anew */
-    double least_scale; /* states: deviations below it are rounding */
-    const History *all;
-} Batch;
-
-typedef struct {
-    int64_t *start, *end;  /* positions among the history's observed frames; -1: no length fits */
-    int64_t *first, *last; /* the same as frame numbers, or NULL */
+    int64_t *start, *end;
     double *score, *centre, *scale;
 } Answers;
+
+/* Stretches of rows of responses, each of which is searched by itself. */
+typedef struct {
+    int64_t count;
+    const int64_t *row, *first, *stop;
+} Parts;
 
 enum { OK = 0, NO_MEMORY = 1, BAD_FEATURE = 2, BAD_COSINE = 3, BAD_RESPONSE = 4 };
 
 typedef struct {
     int code;
-    int64_t history, row;
+    int64_t row; /* the frame at which a value is not finite */
 } Status;
 
 typedef struct {
     const char *name;
-    /* fills the cosines from the features */
-    Status (*cosines)(const Batch *batch);
-    /* fills out (histories, dimension): the coordinate-wise median of the unit rows */
-    Status (*centres)(const Batch *batch, float *out);
-    /* cosines → responses, centre, scale */
-    Status (*respond)(const Batch *batch, Answers answers);
-    /* features or cosines → windows; given responses: scans those */
-    Status (*locate)(const Batch *batch, Answers answers);
-    /* cosines → state responses, centre, scale */
-    Status (*smooth)(const Batch *batch, Answers answers);
-    /* features or cosines → the windows of the best contrast; given responses: searches those */
-    Status (*contrast)(const Batch *batch, Answers answers);
-    /* features, cosines or responses → one labelling of all frames, and its levels */
-    Status (*label)(const Batch *batch, Answers answers);
+    Status (*cosines)(const History *h);             /* features → cosines */
+    Status (*centre)(const History *h, float *out);  /* coordinate-wise median of the unit rows */
+    Status (*respond)(const History *h, Answers a);  /* cosines → responses, centre, scale */
+    Status (*locate)(const History *h, Answers a);   /* cosines, or responses → windows */
+    Status (*contrast)(const History *h, Answers a); /* cosines → state responses, windows if asked */
+    Status (*search)(const History *h, Answers a);   /* state responses → windows */
+    Status (*search_parts)(const History *h, const Parts *parts, Answers a);
+    /* state responses → one labelling of all frames, and its levels */
+    Status (*label)(const History *h, const Nodes *nodes, int64_t *path, double *levels);
 } Engine;
 
 extern const Engine engine_baseline;

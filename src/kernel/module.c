@@ -1,15 +1,17 @@
 /* The door between Python and the two builds of the kernel.
  *
- * Python hands over lists of buffers (numpy arrays), one per history; every shape and offset is
- * checked here before a pointer is followed, and the GIL is released while the engine works.
+ * A function for each operation takes the name of the build, then arrays and numbers in the order of
+ * its comment. Every shape and offset is checked here before a pointer is followed, and the GIL is
+ * released while the engine works. It returns None, or why it refuses a value: (code, frame).
  */
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "buffers.h"
 #include "kernel.h"
+
+#define MOST_ARRAYS 16 /* of a call */
 
 #if (defined(__x86_64__) || defined(_M_X64)) && defined(_MSC_VER)
 #include <intrin.h>
@@ -37,296 +39,302 @@ static int has_avx2(void) { return 0; }
 
 static int avx2_here; /* asked once: under a hypervisor the question takes microseconds */
 
-static const Engine *find_engine(const char *name) {
-    if (!strcmp(name, "baseline")) return &engine_baseline;
-    if (!strcmp(name, "avx2") && avx2_here) return &engine_avx2;
-    PyErr_Format(PyExc_ValueError, "this machine has no kernel \"%s\"", name);
-    return NULL;
-}
-
-/* ── one call: fields that an operation does not use are None ──────────────────────────────── */
-
-enum { COSINES, CENTRES, RESPOND, LOCATE, SMOOTH, CONTRAST, LABEL, OPERATIONS };
+/* ── arguments ─────────────────────────────────────────────────────────────────────────────── */
 
 typedef struct {
-    /* lists, one entry per history */
-    PyObject *features, *cosines, *responses, *runs, *numbers, *queries, *lengths, *norms;
-    PyObject *weights, *node_states, *node_first, *node_follows, *paths, *levels;
-    /* arrays */
-    PyObject *centres, *costs, *start, *end, *first, *last, *score, *centre, *scale, *out;
-    long long dimension, smoothing, total, stay, rounds;
-    double least_scale;
+    const Engine *engine;
+    Py_buffer views[MOST_ARRAYS];
+    int used;
 } Call;
 
-#define GIVEN(field) ((field) != Py_None)
-#define HOLD(target, expression) \
-    if (!((target) = (expression))) return -1
-
-/* The entry of a list that belongs to a history; a list of one serves all. */
-static PyObject *entry(PyObject *list, int64_t index, int64_t histories, const char *name) {
-    const Py_ssize_t size = PyList_Check(list) ? PyList_Size(list) : -1;
-    if (size != 1 && size != histories) return refuse(name, "one array per history is needed");
-    return PyList_GetItem(list, size == 1 ? 0 : index);
+static int refuse(const char *name, const char *reason) {
+    PyErr_Format(PyExc_ValueError, "%s: %s", name, reason);
+    return 0;
 }
-#define ENTRY(field) entry(c->field, index, b->histories, #field)
-#define HOLD_ENTRY(target, field, ndim, item, writable)                                       \
-    do {                                                                                      \
-        PyObject *object = ENTRY(field);                                                      \
-        if (!object || !((target) = hold(held, object, ndim, item, writable, #field))) return -1; \
-    } while (0)
 
 static int check(int good, const char *name, const char *reason) {
-    if (!good) refuse(name, reason);
-    return good ? 0 : -1;
+    return good ? 1 : refuse(name, reason);
 }
 
-/* How many frames and queries there are, from whatever tables are given. */
-static int fill_tables(const Call *c, int operation, int64_t index, Held *held, const Batch *b,
-                       History *h) {
-    const Py_buffer *view;
-    h->frames = h->queries = -1;
-    if (GIVEN(c->queries)) {
-        HOLD_ENTRY(view, queries, 2, 4, 0);
-        if (check(view->shape[1] == b->dimension, "queries", "wrong dimension")) return -1;
-        h->queries = view->shape[0], h->table = view->buf;
+/* Finds the build; 0 with an error where there is none, or where arguments are missing. */
+static int begin(Call *c, PyObject *const *args, Py_ssize_t count, Py_ssize_t expected) {
+    c->used = 0;
+    if (count != expected) {
+        PyErr_Format(PyExc_TypeError, "%zd arguments are needed, not %zd", expected, count);
+        return 0;
     }
-    if (GIVEN(c->features)) {
-        HOLD_ENTRY(view, features, 2, 0, 0);
-        if (check(view->shape[1] == b->dimension, "features", "wrong dimension")) return -1;
-        h->frames = view->shape[0], h->features = view->buf, h->half = view->itemsize == 2;
-    }
-    PyObject *lists[] = {c->cosines, c->responses};
-    for (int k = 0; k < 2; k++) {
-        if (!GIVEN(lists[k])) continue;
-        const char *name = k ? "responses" : "cosines";
-        const int out = operation != LOCATE && (h->features || (k && h->cosines));
-        PyObject *object = entry(lists[k], index, b->histories, name);
-        if (!object || !(view = hold(held, object, 2, k ? 8 : 4, out, name))) return -1;
-        if (h->queries < 0) h->queries = view->shape[0];
-        if (h->frames < 0) h->frames = view->shape[1];
-        if (check(view->shape[0] == h->queries && view->shape[1] == h->frames, name, "wrong shape"))
-            return -1;
-        if (k) h->responses = view->buf;
-        else h->cosines = view->buf;
-    }
-    const int64_t most = h->frames > 0 ? INT64_MAX / 64 / h->frames : 0;
-    return check(h->frames >= 1 && h->frames <= INT32_MAX && h->queries <= most, "frames",
-                 "at least one and fewer than 2^31");
+    Py_ssize_t length;
+    const char *name = PyUnicode_AsUTF8AndSize(args[0], &length);
+    if (!name) return 0;
+    c->engine = !strcmp(name, "baseline") ? &engine_baseline : &engine_avx2;
+    return check(c->engine == &engine_baseline || (avx2_here && !strcmp(name, "avx2")), name,
+                 "this machine has no such kernel");
 }
 
-/* Runs partition the frames; numbers ascend and stay where differences cannot overflow. */
-static int fill_frames(const Call *c, int64_t index, Held *held, const Batch *b, History *h) {
-    const Py_buffer *view;
-    if (GIVEN(c->runs)) {
-        HOLD_ENTRY(view, runs, 1, 8, 0);
-        h->offsets = view->buf, h->runs = view->shape[0] - 1;
-        int good = h->runs >= 1 && h->offsets[0] == 0 && h->offsets[h->runs] == h->frames;
-        for (int64_t r = 0; good && r < h->runs; r++) good = h->offsets[r] < h->offsets[r + 1];
-        if (check(good, "runs", "must ascend from 0 to the number of frames")) return -1;
-    }
-    if (GIVEN(c->numbers)) {
-        const int64_t most = (int64_t)1 << 54;
-        HOLD_ENTRY(view, numbers, 1, 8, 0);
-        h->numbers = view->buf;
-        int good = view->shape[0] == h->frames && h->numbers[0] >= -most &&
-                   h->numbers[h->frames - 1] <= most;
-        for (int64_t t = 1; good && t < h->frames; t++) good = h->numbers[t] > h->numbers[t - 1];
-        if (check(good, "numbers", "must ascend within 2^54, one per frame")) return -1;
-    }
-    return 0;
-}
+enum { INPUT, OUTPUT };
 
-/* Lengths, ascending, so that a scan may stop at the first that does not fit; weights. */
-static int fill_settings(const Call *c, int64_t index, Held *held, const Batch *b, History *h) {
-    const Py_buffer *view;
-    if (GIVEN(c->lengths)) {
-        HOLD_ENTRY(view, lengths, 1, 8, 0);
-        h->lengths = view->buf, h->lengths_count = view->shape[0];
-        HOLD_ENTRY(view, norms, 1, 8, 0);
-        h->norms = view->buf;
-        int good = view->shape[0] == h->lengths_count;
-        const int known = index && h->lengths == h[-1].lengths && h->norms == h[-1].norms;
-        for (int64_t i = 0; good && !known && i < h->lengths_count; i++)
-            good = h->lengths[i] >= (i ? h->lengths[i - 1] + 1 : 1) && h->norms[i] > 0.0;
-        if (check(good, "lengths", "must ascend, and norms be positive")) return -1;
-    }
-    if (GIVEN(c->weights)) {
-        HOLD_ENTRY(view, weights, 1, 8, 0);
-        h->weights = view->buf, h->reach = view->shape[0] - 1;
-        int good = h->reach >= 0 && h->weights[0] > 0.0;
-        const int known = index && h->weights == h[-1].weights && h->reach == h[-1].reach;
-        for (int64_t i = 0; good && !known && i <= h->reach; i++)
-            good = h->weights[i] >= 0.0 && h->weights[i] <= 1.0;
-        if (check(good, "weights", "must lie between 0 and 1, the first above 0")) return -1;
-    }
-    return 0;
-}
-
-static int fill_nodes(const Call *c, int64_t index, Held *held, const Batch *b, History *h) {
-    const Py_buffer *view;
-    Nodes *nodes = &h->nodes;
-    HOLD_ENTRY(view, node_states, 1, 8, 0);
-    nodes->state = view->buf, nodes->count = view->shape[0];
-    int good = nodes->count >= 1 && nodes->count < 1 << 15, starts = 0;
-    for (int64_t k = 0; good && k < nodes->count; k++)
-        good = nodes->state[k] >= 0 && nodes->state[k] < h->queries;
-    HOLD_ENTRY(view, node_first, 1, 1, 0);
-    nodes->first = view->buf;
-    good &= view->shape[0] == nodes->count;
-    for (int64_t k = 0; good && k < nodes->count; k++) starts |= nodes->first[k];
-    HOLD_ENTRY(view, node_follows, 2, 1, 0);
-    nodes->follows = view->buf;
-    good &= view->shape[0] == nodes->count && view->shape[1] == nodes->count && starts;
-    HOLD_ENTRY(view, paths, 1, 8, 1);
-    h->path = view->buf;
-    good &= view->shape[0] == h->frames;
-    HOLD_ENTRY(view, levels, 1, 8, 1);
-    h->levels = view->buf;
-    good &= view->shape[0] == h->queries;
-    return check(good && b->stay <= h->frames && h->queries >= 2, "nodes", "do not fit");
-}
-
-/* What each operation needs of a history before the engine may follow a pointer. */
-static int complete(int operation, const History *h) {
-    const int sources = !!h->features + !!h->cosines + !!h->responses;
-    switch (operation) {
-    case COSINES: return h->features && h->table && h->cosines;
-    case CENTRES: return h->features && !h->cosines && !h->responses;
-    case RESPOND: return h->cosines && h->responses && !h->features && h->offsets;
-    case LOCATE:
-        return sources == 1 && (!h->features || h->table) && h->offsets && h->lengths;
-    default:
-        if (!h->offsets || (h->features && !h->table)) return 0;
-        if (!h->features && !h->cosines) return operation != SMOOTH && h->responses;
-        return h->weights && h->numbers && (operation != SMOOTH || h->responses);
-    }
-}
-
-static int fill_history(const Call *c, int operation, int64_t index, Held *held, Batch *b,
-                        History *h) {
-    if (fill_tables(c, operation, index, held, b, h) || fill_frames(c, index, held, b, h) ||
-        fill_settings(c, index, held, b, h))
-        return -1;
-    if (operation == CENTRES) h->queries = 0;
-    if (operation == LABEL && fill_nodes(c, index, held, b, h)) return -1;
-    return check(h->queries >= 0 && complete(operation, h), "arrays", "wrong ones for the operation");
-}
-
-/* The arrays that all histories share, and where answers go. */
-static int fill_outputs(const Call *c, int operation, Held *held, const Batch *b, History *all,
-                        int64_t rows, Answers *a, float **out) {
-    if (GIVEN(c->centres)) {
-        const Py_buffer *view = hold(held, c->centres, 2, 4, 0, "centres");
-        if (!view || check(view->shape[0] == b->histories && view->shape[1] == b->dimension,
-                           "centres", "wrong shape"))
-            return -1;
-        for (int64_t i = 0; i < b->histories; i++)
-            all[i].centre = (const float *)view->buf + i * b->dimension;
-    }
-    if (operation == LABEL) {
-        const double *costs;
-        HOLD(costs, hold_flat(held, c->costs, 8, b->histories, 0, "costs", NULL));
-        for (int64_t i = 0; i < b->histories; i++) all[i].nodes.cost = costs[i];
-        for (int64_t i = 0; i < b->histories; i++)
-            if (check(costs[i] >= 0.0 && costs[i] < 1e300, "costs", "must not be negative")) return -1;
-    }
-    if (operation == CENTRES) {
-        const Py_buffer *view = hold(held, c->out, 2, 4, 1, "out");
-        if (!view || check(view->shape[0] == b->histories && view->shape[1] == b->dimension, "out",
-                           "wrong shape"))
-            return -1;
-        *out = view->buf;
-    }
-    if (operation == COSINES || operation == CENTRES) return 0;
-    if (GIVEN(c->centre) || operation == RESPOND || operation == LOCATE || operation == SMOOTH) {
-        HOLD(a->centre, hold_flat(held, c->centre, 8, rows, 1, "centre", NULL));
-        HOLD(a->scale, hold_flat(held, c->scale, 8, rows, 1, "scale", NULL));
-    }
-    if (operation == RESPOND || operation == SMOOTH || operation == LABEL) return 0;
-    HOLD(a->start, hold_flat(held, c->start, 8, rows, 1, "start", NULL));
-    HOLD(a->end, hold_flat(held, c->end, 8, rows, 1, "end", NULL));
-    HOLD(a->score, hold_flat(held, c->score, 8, rows, 1, "score", NULL));
-    if (GIVEN(c->first)) {
-        if (check(all[0].numbers != NULL, "first", "needs the numbers of frames")) return -1;
-        HOLD(a->first, hold_flat(held, c->first, 8, rows, 1, "first", NULL));
-        HOLD(a->last, hold_flat(held, c->last, 8, rows, 1, "last", NULL));
-    }
-    return 0;
-}
-
-/* Everything that is checked before the engine may follow a pointer. */
-static int fill(const Call *c, int operation, Held *held, Batch *b, History *all, Answers *a,
-                float **out) {
-    *b = (Batch){.histories = b->histories, .dimension = c->dimension, .smoothing = c->smoothing,
-                 .total = c->total, .stay = c->stay, .rounds = c->rounds,
-                 .least_scale = c->least_scale, .all = all};
-    if (check(operation >= COSINES && operation < OPERATIONS && b->dimension >= 1 &&
-                  b->dimension < 1 << 28 && b->smoothing >= 1 && b->smoothing % 2 == 1 &&
-                  b->stay >= 1 && b->rounds >= 1 && b->rounds <= 1000 && b->total >= 0 && b->least_scale > 0.0,
-              "settings", "out of range"))
-        return -1;
-    int64_t rows = 0;
-    for (int64_t i = 0; i < b->histories; i++) {
-        if (fill_history(c, operation, i, held, b, all + i)) return -1;
-        if (check(!b->total || b->total >= all[i].frames, "total", "fewer than are given")) return -1;
-        all[i].row = rows, rows += all[i].queries;
-    }
-    return fill_outputs(c, operation, held, b, all, rows, a, out);
-}
-
-static Status work(const Engine *engine, int operation, const Batch *b, Answers a, float *out) {
-    switch (operation) {
-    case COSINES: return engine->cosines(b);
-    case CENTRES: return engine->centres(b, out);
-    case RESPOND: return engine->respond(b, a);
-    case LOCATE: return engine->locate(b, a);
-    case SMOOTH: return engine->smooth(b, a);
-    case CONTRAST: return engine->contrast(b, a);
-    default: return engine->label(b, a);
-    }
-}
-
-static PyObject *run(PyObject *self, PyObject *args) {
-    (void)self;
-    Call c;
-    const char *name;
-    int operation;
-    long long histories;
-    if (!PyArg_ParseTuple(args, "siL(LLLLLd)(OOOOOOOOOOOOOO)(OOOOOOOOOO)", &name, &operation,
-                          &histories, &c.dimension, &c.smoothing, &c.total, &c.stay, &c.rounds,
-                          &c.least_scale, &c.features, &c.cosines, &c.responses, &c.runs,
-                          &c.numbers, &c.queries, &c.lengths, &c.norms, &c.weights,
-                          &c.node_states, &c.node_first, &c.node_follows, &c.paths, &c.levels,
-                          &c.centres,
-                          &c.costs, &c.start, &c.end, &c.first, &c.last, &c.score, &c.centre,
-                          &c.scale, &c.out))
+/* A contiguous array with items of `item` bytes (0: 2 or 4). Sizes are checked, or filled in where
+ * they are still −1; `columns` is NULL for an array of one dimension. NULL with an error. */
+static void *take(Call *c, PyObject *object, const char *name, int64_t item, int mode, int64_t *rows,
+                  int64_t *columns) {
+    Py_buffer *view = c->views + c->used;
+    if (PyObject_GetBuffer(object, view, PyBUF_ND | (mode == OUTPUT ? PyBUF_WRITABLE : 0))) return NULL;
+    c->used++;
+    int64_t *sizes[] = {rows, columns};
+    if (!check(view->ndim == (columns ? 2 : 1), name, "wrong number of dimensions") ||
+        !check(item ? view->itemsize == item : view->itemsize == 2 || view->itemsize == 4, name,
+               "wrong type of items"))
         return NULL;
-    const Engine *engine = find_engine(name);
-    if (!engine) return NULL;
-    if (histories < 1 || histories > INT32_MAX) return refuse("histories", "at least one");
-    Batch b = {.histories = histories};
-    Answers a = {0};
-    float *out = NULL;
-    Status status = {OK, 0, 0};
-    Held held = {NULL, 0, 16 * histories + 16};
-    held.views = malloc((size_t)held.room * sizeof(Py_buffer));
-    History *all = calloc((size_t)histories, sizeof(History));
-    if (!held.views || !all) {
-        free(held.views);
-        free(all);
-        return PyErr_NoMemory();
+    for (int k = 0; k < view->ndim; k++) {
+        if (*sizes[k] < 0) *sizes[k] = view->shape[k];
+        if (!check(*sizes[k] == view->shape[k], name, "wrong shape")) return NULL;
     }
-    const int failed = fill(&c, operation, &held, &b, all, &a, &out);
-    if (!failed) {
-        Py_BEGIN_ALLOW_THREADS
-        status = work(engine, operation, &b, a, out);
-        Py_END_ALLOW_THREADS
+    return view->buf;
+}
+
+#define TAKE(TARGET, INDEX, ITEM, MODE, ROWS, COLUMNS) \
+    (((TARGET) = take(&c, args[INDEX], #TARGET, ITEM, MODE, ROWS, COLUMNS)) != NULL)
+
+static int take_number(PyObject *object, const char *name, int64_t least, int64_t most, int64_t *out) {
+    *out = PyLong_AsLongLong(object);
+    if (*out == -1 && PyErr_Occurred()) return 0;
+    return check(*out >= least && *out <= most, name, "out of range");
+}
+
+static int take_real(PyObject *object, const char *name, double *out) {
+    *out = PyFloat_AsDouble(object);
+    if (*out == -1.0 && PyErr_Occurred()) return 0;
+    return check(*out >= 0.0 && *out < 1e300, name, "out of range");
+}
+
+/* How much there may be: positions are 32 bits wide in places, and tables must have a size. */
+static int fits(const History *h) {
+    return check(h->frames >= 1 && h->frames <= INT32_MAX && h->queries >= 0 &&
+                     h->queries <= INT64_MAX / 64 / h->frames,
+                 "frames", "at least one and fewer than 2^31");
+}
+
+/* Offsets ascend from 0 to the number of frames. */
+static int take_runs(Call *c, PyObject *object, History *h) {
+    int64_t count = -1;
+    h->offsets = take(c, object, "runs", 8, INPUT, &count, NULL);
+    if (!h->offsets) return 0;
+    h->runs = count - 1;
+    int good = h->runs >= 1 && h->offsets[0] == 0 && h->offsets[h->runs] == h->frames;
+    for (int64_t r = 0; good && r < h->runs; r++) good = h->offsets[r] < h->offsets[r + 1];
+    return check(good, "runs", "must ascend from 0 to the number of frames");
+}
+
+/* Features, and a direction for each query: NULL for none. */
+static int take_features(Call *c, PyObject *features, PyObject *queries, History *h) {
+    h->frames = h->queries = h->dimension = -1;
+    h->features = take(c, features, "features", 0, INPUT, &h->frames, &h->dimension);
+    if (!h->features) return 0;
+    h->half = c->views[0].itemsize == 2;
+    if (!queries) h->queries = 0;
+    else if (!(h->table = take(c, queries, "queries", 4, INPUT, &h->queries, &h->dimension))) return 0;
+    return check(h->dimension >= 1 && h->dimension < 1 << 28, "features", "wrong dimension") && fits(h);
+}
+
+static int take_cosines(Call *c, PyObject *object, History *h) {
+    h->frames = h->queries = -1;
+    h->cosines = take(c, object, "cosines", 4, INPUT, &h->queries, &h->frames);
+    return h->cosines && fits(h);
+}
+
+static int take_responses(Call *c, PyObject *object, History *h) {
+    h->frames = h->queries = -1;
+    h->responses = take(c, object, "responses", 8, INPUT, &h->queries, &h->frames);
+    return h->responses && fits(h);
+}
+
+/* Features, queries, centre (or None) and where their cosines go; without features, cosines. */
+static int take_rows(Call *c, PyObject *const *args, History *h) {
+    if (args[0] == Py_None) return take_cosines(c, args[3], h);
+    return take_features(c, args[0], args[1], h) &&
+           (args[2] == Py_None ||
+            (h->centre = take(c, args[2], "centre", 4, INPUT, &h->dimension, NULL))) &&
+           (h->cosines = take(c, args[3], "cosines", 4, OUTPUT, &h->queries, &h->frames));
+}
+
+/* Lengths ascend, so that a scan may stop at the first that does not fit. */
+static int take_lengths(Call *c, PyObject *lengths, PyObject *norms, History *h) {
+    h->lengths_count = -1;
+    h->lengths = take(c, lengths, "lengths", 8, INPUT, &h->lengths_count, NULL);
+    if (!h->lengths || !(h->norms = take(c, norms, "norms", 8, INPUT, &h->lengths_count, NULL))) return 0;
+    int good = 1;
+    for (int64_t i = 0; good && i < h->lengths_count; i++)
+        good = h->lengths[i] >= (i ? h->lengths[i - 1] + 1 : 1) && h->norms[i] > 0.0;
+    return check(good, "lengths", "must ascend, and norms be positive");
+}
+
+/* Frame numbers ascend and stay where differences cannot overflow; weights, by distance. */
+static int take_smoothing(Call *c, PyObject *numbers, PyObject *weights, PyObject *least, History *h) {
+    const int64_t most = (int64_t)1 << 54, n = h->frames;
+    int64_t count = -1;
+    if (!(h->numbers = take(c, numbers, "numbers", 8, INPUT, &h->frames, NULL))) return 0;
+    int good = h->numbers[0] >= -most && h->numbers[n - 1] <= most;
+    for (int64_t t = 1; good && t < n; t++) good = h->numbers[t] > h->numbers[t - 1];
+    if (!check(good, "numbers", "must ascend within 2^54")) return 0;
+    if (!(h->weights = take(c, weights, "weights", 8, INPUT, &count, NULL))) return 0;
+    h->reach = count - 1;
+    good = count >= 1 && h->weights[0] > 0.0;
+    for (int64_t i = 0; good && i < count; i++) good = h->weights[i] >= 0.0 && h->weights[i] <= 1.0;
+    return check(good, "weights", "must lie between 0 and 1, the first above 0") &&
+           take_real(least, "least scale", &h->least_scale) &&
+           check(h->least_scale > 0.0, "least scale", "must be above 0");
+}
+
+static int take_windows(Call *c, PyObject *const *args, int64_t rows, Answers *a) {
+    return (a->start = take(c, args[0], "start", 8, OUTPUT, &rows, NULL)) &&
+           (a->end = take(c, args[1], "end", 8, OUTPUT, &rows, NULL)) &&
+           (a->score = take(c, args[2], "score", 8, OUTPUT, &rows, NULL));
+}
+
+static int take_scales(Call *c, PyObject *const *args, int64_t rows, Answers *a) {
+    return (a->centre = take(c, args[0], "centre", 8, OUTPUT, &rows, NULL)) &&
+           (a->scale = take(c, args[1], "scale", 8, OUTPUT, &rows, NULL));
+}
+
+/* If the arguments are good, computes the cosines of features, and then does the operation; hands
+ * the arrays back. */
+#define RUN_IF(GOOD, OPERATION)                                                              \
+    Status status = {OK, 0};                                                                 \
+    const int good = (GOOD);                                                                 \
+    if (good) {                                                                              \
+        Py_BEGIN_ALLOW_THREADS                                                               \
+        if (h.features && h.cosines) status = c.engine->cosines(&h);                         \
+        if (!status.code) OPERATION;                                                         \
+        Py_END_ALLOW_THREADS                                                                 \
+    }                                                                                        \
+    for (int k = 0; k < c.used; k++) PyBuffer_Release(c.views + k);                          \
+    if (!good) return NULL;                                                                  \
+    if (status.code == NO_MEMORY) return PyErr_NoMemory();                                   \
+    if (status.code) return Py_BuildValue("iL", status.code, (long long)status.row);         \
+    return Py_NewRef(Py_None)
+
+#define FUNCTION(NAME) static PyObject *NAME(PyObject *self, PyObject *const *args, Py_ssize_t count)
+#define START(EXPECTED)                                          \
+    (void)self;                                                  \
+    Call c;                                                      \
+    History h = {0};                                             \
+    Answers a = {0};                                             \
+    (void)a;                                                     \
+    if (!begin(&c, args, count, EXPECTED)) return NULL
+
+/* ── operations ────────────────────────────────────────────────────────────────────────────── */
+
+/* Rows are features (N, d), queries (Q, d), centre (d,) or None, and where their cosines (Q, N) go;
+ * or None, None, None and cosines. */
+
+/* rows */
+FUNCTION(cosines) {
+    START(5);
+    RUN_IF(take_rows(&c, args + 1, &h), (void)0);
+}
+
+/* features (N, d) → centre (d,) */
+FUNCTION(centre) {
+    START(3);
+    float *out;
+    RUN_IF(take_features(&c, args[1], NULL, &h) && TAKE(out, 2, 4, OUTPUT, &h.dimension, NULL),
+           status = c.engine->centre(&h, out));
+}
+
+/* cosines (Q, N), runs, smoothing → responses (Q, N), centre (Q,), scale (Q,) */
+FUNCTION(respond) {
+    START(7);
+    RUN_IF(take_cosines(&c, args[1], &h) && take_runs(&c, args[2], &h) &&
+               take_number(args[3], "smoothing", 1, INT32_MAX, &h.smoothing) &&
+               check(h.smoothing % 2 == 1, "smoothing", "must be odd") &&
+               TAKE(h.responses, 4, 8, OUTPUT, &h.queries, &h.frames) &&
+               take_scales(&c, args + 5, h.queries, &a),
+           status = c.engine->respond(&h, a));
+}
+
+/* responses (Q, N), runs, lengths, norms → start, end, score */
+FUNCTION(scan) {
+    START(8);
+    RUN_IF(take_responses(&c, args[1], &h) && take_runs(&c, args[2], &h) &&
+               take_lengths(&c, args[3], args[4], &h) && take_windows(&c, args + 5, h.queries, &a),
+           status = c.engine->locate(&h, a));
+}
+
+/* rows, runs, smoothing, lengths, norms → start, end, score: respond, then scan */
+FUNCTION(locate) {
+    START(12);
+    RUN_IF(take_rows(&c, args + 1, &h) && take_runs(&c, args[5], &h) &&
+               take_number(args[6], "smoothing", 1, INT32_MAX, &h.smoothing) &&
+               check(h.smoothing % 2 == 1, "smoothing", "must be odd") &&
+               take_lengths(&c, args[7], args[8], &h) && take_windows(&c, args + 9, h.queries, &a),
+           status = c.engine->locate(&h, a));
+}
+
+/* cosines (Q, N), numbers (N,), cuts, weights, least scale → responses (Q, N), centre, scale */
+FUNCTION(smooth) {
+    START(9);
+    RUN_IF(take_cosines(&c, args[1], &h) && take_runs(&c, args[3], &h) &&
+               take_smoothing(&c, args[2], args[4], args[5], &h) &&
+               TAKE(h.responses, 6, 8, OUTPUT, &h.queries, &h.frames) &&
+               take_scales(&c, args + 7, h.queries, &a),
+           status = c.engine->contrast(&h, a));
+}
+
+/* rows, numbers, … as smooth → and start, end, score: search, while each row is in the cache */
+FUNCTION(contrast) {
+    START(15);
+    RUN_IF(take_rows(&c, args + 1, &h) && take_runs(&c, args[6], &h) &&
+               take_smoothing(&c, args[5], args[7], args[8], &h) &&
+               TAKE(h.responses, 9, 8, OUTPUT, &h.queries, &h.frames) &&
+               take_scales(&c, args + 10, h.queries, &a) && take_windows(&c, args + 12, h.queries, &a),
+           status = c.engine->contrast(&h, a));
+}
+
+/* responses (Q, N), cuts → start, end, score */
+FUNCTION(search) {
+    START(6);
+    RUN_IF(take_responses(&c, args[1], &h) && take_runs(&c, args[2], &h) &&
+               take_windows(&c, args + 3, h.queries, &a),
+           status = c.engine->search(&h, a));
+}
+
+/* responses (Q, N), row (P,), first (P,), stop (P,) → start, end, score (P,) */
+FUNCTION(search_parts) {
+    START(8);
+    Parts parts = {.count = -1};
+    int ready = take_responses(&c, args[1], &h) && TAKE(parts.row, 2, 8, INPUT, &parts.count, NULL) &&
+                TAKE(parts.first, 3, 8, INPUT, &parts.count, NULL) &&
+                TAKE(parts.stop, 4, 8, INPUT, &parts.count, NULL);
+    for (int64_t p = 0; ready && p < parts.count; p++)
+        ready = check(parts.row[p] >= 0 && parts.row[p] < h.queries && parts.first[p] >= 0 &&
+                          parts.first[p] < parts.stop[p] && parts.stop[p] <= h.frames,
+                      "parts", "must lie inside the responses");
+    RUN_IF(ready && take_windows(&c, args + 5, parts.count, &a),
+           status = c.engine->search_parts(&h, &parts, a));
+}
+
+/* responses (S, N), state (K,), first (K,), follows (K, K), cost, stay, rounds → path (N,), levels (S,) */
+FUNCTION(label) {
+    START(10);
+    Nodes nodes = {.count = -1};
+    int64_t *path;
+    double *levels;
+    int ready = take_responses(&c, args[1], &h) && check(h.queries >= 1, "responses", "no state") &&
+                TAKE(nodes.state, 2, 8, INPUT, &nodes.count, NULL) &&
+                TAKE(nodes.first, 3, 1, INPUT, &nodes.count, NULL) &&
+                TAKE(nodes.follows, 4, 1, INPUT, &nodes.count, &nodes.count) &&
+                take_real(args[5], "cost", &nodes.cost) &&
+                take_number(args[6], "stay", 1, h.frames, &nodes.stay) &&
+                take_number(args[7], "rounds", 1, 1000, &nodes.rounds) &&
+                check(nodes.count >= 1 && nodes.count < 1 << 15, "nodes", "at least one");
+    int starts = 0;
+    for (int64_t k = 0; ready && k < nodes.count; k++) {
+        ready = check(nodes.state[k] >= 0 && nodes.state[k] < h.queries, "nodes", "no such state");
+        starts |= nodes.first[k];
     }
-    free(all);
-    release(&held);
-    if (failed) return PyErr_Occurred() ? NULL : PyErr_NoMemory();
-    if (status.code == NO_MEMORY) return PyErr_NoMemory();
-    return Py_BuildValue("iLL", status.code, (long long)status.history, (long long)status.row);
+    RUN_IF(ready && check(starts, "nodes", "none may come first") &&
+               TAKE(path, 8, 8, OUTPUT, &h.frames, NULL) && TAKE(levels, 9, 8, OUTPUT, &h.queries, NULL),
+           status = c.engine->label(&h, &nodes, path, levels));
 }
 
 static PyObject *variants(PyObject *self, PyObject *unused) {
@@ -335,8 +343,11 @@ static PyObject *variants(PyObject *self, PyObject *unused) {
     return Py_BuildValue("(s)", "baseline");
 }
 
+#define METHOD(NAME) {#NAME, (PyCFunction)(void (*)(void))NAME, METH_FASTCALL, NULL}
 static PyMethodDef methods[] = {
-    {"run", run, METH_VARARGS, "One operation on a ragged batch; see dejacue.method.kernel."},
+    METHOD(cosines), METHOD(centre),   METHOD(respond), METHOD(scan),
+    METHOD(locate),  METHOD(smooth),   METHOD(contrast), METHOD(search),
+    METHOD(search_parts), METHOD(label),
     {"variants", variants, METH_NOARGS, "The builds that this machine can run, fastest first."},
     {NULL, NULL, 0, NULL},
 };

@@ -63,12 +63,6 @@ static void smooth_row(const History *h, const float *row, double *wide, const d
     for (int64_t t = 0; t < n; t++) out[t] /= *scale;
 }
 
-/* What is said of each query, before it is handed to the answers. */
-typedef struct {
-    double centre, scale;
-    Window window;
-} Said;
-
 /* ── one labelling of all frames ───────────────────────────────────────────────────────────── */
 
 /* Whether any of two or more states may come first, and any other may follow it. */
@@ -88,17 +82,17 @@ static int any_order(const Nodes *nodes, int64_t states) {
  * the best state, or the second best where that is the best itself, so that a frame takes one pass
  * over the states. sums, scores: (stay + 1) × states; block: TURNED × states; leaders: 2 × (frames +
  * 1); entered: (frames + 1) × states, whether a state was entered `stay` frames ago. */
-static void best_free_path(const History *h, const double *responses, const double *levels,
-                           int64_t stay, double *sums, double *scores, double *block,
-                           int32_t *leaders, uint8_t *entered, int64_t *path) {
-    const int64_t n = h->frames, states = h->queries, ring = stay + 1;
+static void best_free_path(const History *h, const Nodes *nodes, const double *levels, double *sums,
+                           double *scores, double *block, int32_t *leaders, uint8_t *entered,
+                           int64_t *path) {
+    const int64_t n = h->frames, states = h->queries, stay = nodes->stay, ring = stay + 1;
     for (int64_t i = 0; i < ring * states; i++) scores[i] = -INFINITY, sums[i] = 0.0;
     for (int64_t t = 1; t <= n; t++) {
         const int64_t in_block = (t - 1) % TURNED;
         if (!in_block)
             for (int64_t k = 0; k < states; k++)
                 for (int64_t i = 0; i < TURNED && t - 1 + i < n; i++)
-                    block[i * states + k] = responses[k * n + t - 1 + i] - levels[k];
+                    block[i * states + k] = h->responses[k * n + t - 1 + i] - levels[k];
         const double *row = block + in_block * states;
         double *now = sums + t % ring * states;
         const double *last = sums + (t - 1) % ring * states;
@@ -113,8 +107,8 @@ static void best_free_path(const History *h, const double *responses, const doub
             if (left[k] > left[first]) second = first, first = k;
             else if (second < 0 || left[k] > left[second]) second = k;
         leaders[2 * t] = (int32_t)first, leaders[2 * t + 1] = (int32_t)second;
-        const double from_first = t > stay ? left[first] - h->nodes.cost : 0.0;
-        const double from_second = t > stay ? left[second] - h->nodes.cost : 0.0;
+        const double from_first = t > stay ? left[first] - nodes->cost : 0.0;
+        const double from_second = t > stay ? left[second] - nodes->cost : 0.0;
         uint8_t *restrict enters = entered + t * states;
         const double longer_first = previous[first] + (now[first] - last[first]);
         const double enter_first = from_second + (now[first] - then[first]);
@@ -143,10 +137,10 @@ static void best_free_path(const History *h, const double *responses, const doub
 /* The states of the path with the highest sum of responses less the cost of its switches, in which
  * every visit lasts at least `stay` frames; of equal paths the one that stays longer. As in
  * _labelling.py. scores: (stay + 1) × nodes; sources: (frames + 1) × nodes; sums: (frames + 1) × states. */
-static void best_path(const History *h, const double *sums, int64_t stay, double *scores,
+static void best_path(const History *h, const Nodes *nodes, const double *sums, double *scores,
                       int32_t *sources, int64_t *path) {
-    const Nodes *nodes = &h->nodes;
-    const int64_t n = h->frames, count = nodes->count, states = h->queries, ring = stay + 1;
+    const int64_t n = h->frames, count = nodes->count, states = h->queries;
+    const int64_t stay = nodes->stay, ring = stay + 1;
     for (int64_t i = 0; i < ring * count; i++) scores[i] = -INFINITY;
     for (int64_t t = stay; t <= n; t++) {
         const double *now = sums + t * states, *last = now - states, *then = now - stay * states;
@@ -187,11 +181,10 @@ static void best_path(const History *h, const double *sums, int64_t stay, double
 
 /* Half way between the mean inside and outside of each state; 0 where one of them is empty.
  * Returns whether they are the ones that were there. */
-static int find_levels(const History *h, const double *responses, const int64_t *path,
-                       double *levels) {
+static int find_levels(const History *h, const int64_t *path, double *levels) {
     int same = 1;
     for (int64_t state = 0; state < h->queries; state++) {
-        const double *row = responses + state * h->frames;
+        const double *row = h->responses + state * h->frames;
         double inside = 0.0, outside = 0.0, level = 0.0;
         int64_t count = 0;
         for (int64_t t = 0; t < h->frames; t++)
@@ -206,19 +199,19 @@ static int find_levels(const History *h, const double *responses, const int64_t 
 }
 
 /* Levels and the best path by turns; −1 without memory. levels, next: states, all 0. */
-static int label_any_order(const Batch *b, const History *h, const double *responses,
-                           double *levels, double *next, int64_t *path) {
+static int label_any_order(const History *h, const Nodes *nodes, double *levels, double *next,
+                           int64_t *path) {
     const size_t states = (size_t)h->queries, rows = (size_t)h->frames + 1;
-    const size_t ring = (size_t)b->stay + 1;
+    const size_t ring = (size_t)nodes->stay + 1;
     double *sums = malloc((2 * ring + TURNED) * states * sizeof(double));
     int32_t *leaders = malloc(2 * rows * sizeof(int32_t));
     uint8_t *entered = malloc(rows * states);
     const int failed = !sums || !leaders || !entered;
-    for (int64_t round = 0; round < b->rounds && !failed; round++) {
+    for (int64_t round = 0; round < nodes->rounds && !failed; round++) {
         memcpy(levels, next, states * sizeof(double));
-        best_free_path(h, responses, levels, b->stay, sums, sums + ring * states,
-                       sums + 2 * ring * states, leaders, entered, path);
-        if (find_levels(h, responses, path, next)) break;
+        best_free_path(h, nodes, levels, sums, sums + ring * states, sums + 2 * ring * states, leaders,
+                       entered, path);
+        if (find_levels(h, path, next)) break;
     }
     free(sums);
     free(leaders);
@@ -226,107 +219,104 @@ static int label_any_order(const Batch *b, const History *h, const double *respo
     return failed ? -1 : 0;
 }
 
-static int label_in_order(const Batch *b, const History *h, const double *responses,
-                          double *levels, double *next, int64_t *path) {
+static int label_in_order(const History *h, const Nodes *nodes, double *levels, double *next,
+                          int64_t *path) {
     const size_t states = (size_t)h->queries, rows = (size_t)h->frames + 1;
-    const size_t nodes = (size_t)h->nodes.count, ring = (size_t)b->stay + 1;
-    double *sums = malloc((rows * states + ring * nodes) * sizeof(double));
-    int32_t *sources = malloc(rows * nodes * sizeof(int32_t));
+    const size_t count = (size_t)nodes->count, ring = (size_t)nodes->stay + 1;
+    double *sums = malloc((rows * states + ring * count) * sizeof(double));
+    int32_t *sources = malloc(rows * count * sizeof(int32_t));
     const int failed = !sums || !sources;
-    for (int64_t round = 0; round < b->rounds && !failed; round++) {
+    for (int64_t round = 0; round < nodes->rounds && !failed; round++) {
         memcpy(levels, next, states * sizeof(double));
         for (size_t k = 0; k < states; k++) sums[k] = 0.0;
         for (int64_t t = 0; t < h->frames; t++)
             for (size_t k = 0; k < states; k++)
                 sums[(size_t)(t + 1) * states + k] =
-                    sums[(size_t)t * states + k] + (responses[k * (rows - 1) + (size_t)t] - levels[k]);
-        best_path(h, sums, b->stay, sums + rows * states, sources, path);
-        if (find_levels(h, responses, path, next)) break;
+                    sums[(size_t)t * states + k] + (h->responses[k * (rows - 1) + (size_t)t] - levels[k]);
+        best_path(h, nodes, sums, sums + rows * states, sources, path);
+        if (find_levels(h, path, next)) break;
     }
     free(sums);
     free(sources);
     return failed ? -1 : 0;
 }
 
-static int label(const Batch *b, const History *h, const double *responses, int64_t *path) {
-    const size_t states = (size_t)h->queries;
-    double *levels = calloc(2 * states, sizeof(double));
-    if (!levels) return -1;
-    const int failed = any_order(&h->nodes, h->queries)
-                           ? label_any_order(b, h, responses, levels, levels + states, path)
-                           : label_in_order(b, h, responses, levels, levels + states, path);
-    if (!failed && h->levels) memcpy(h->levels, levels, states * sizeof(double));
-    free(levels);
-    return failed;
-}
-
-/* ── one history ───────────────────────────────────────────────────────────────────────────── */
-
-static void answer(const History *h, const Said *said, Answers a) {
-    for (int64_t q = 0; q < h->queries; q++) {
-        const Said *own = said + q;
-        const int64_t at = h->row + q;
-        if (a.start) {
-            a.start[at] = own->window.start, a.end[at] = own->window.end;
-            a.score[at] = own->window.score;
-        }
-        if (a.first) {
-            a.first[at] = h->numbers[own->window.start];
-            a.last[at] = h->numbers[own->window.end];
-        }
-        if (a.centre) a.centre[at] = own->centre, a.scale[at] = own->scale;
-    }
-}
-
-enum { ONLY_SMOOTH, WITH_CONTRAST, WITH_LABELS };
-
-/* Rows of a contrast that nobody asked for are made and searched one after the other in one place:
- * all rows of a long history would not stay in the cache. */
-static Status history_states(const Batch *b, int64_t index, Scratch *s, Answers a, int step) {
-    const History *h = b->all + index;
-    const int given = h->responses && !h->features && !h->cosines;
-    const int64_t apart = h->responses || step == WITH_LABELS ? h->frames : 0;
-    double *responses = h->responses ? h->responses : s->state;
-    Status status = {OK, 0, 0};
-    if (given) status = responses_of(b, index);
-    if (status.code) return status;
-    Said *said = calloc((size_t)h->queries + 1, sizeof(Said));
-    if (!said) return (Status){NO_MEMORY, index, 0};
-    if (!given) {
-        for (int64_t t = 0; t < h->frames; t++) s->wide[t] = 1.0;
-        weigh(h, s->wide, s->totals);
-    }
-    Search search = {0};
-    if (step == WITH_CONTRAST)
-        search = new_search(b->total ? b->total : h->frames, h->frames, s->search);
-    int failed = 0;
-    for (int64_t q = 0; q < h->queries && !failed; q++) {
-        double *row = responses + q * apart;
-        if (!given) {
-            float *cosines;
-            status = cosines_of(b, index, s, q, &cosines);
-            if (status.code) break;
-            smooth_row(h, cosines, s->wide, s->totals, b->least_scale, row, &said[q].centre,
-                       &said[q].scale);
-        }
-        if (step == WITH_CONTRAST) failed = search_row(&search, h, row, s->sums, &said[q].window);
-    }
-    if (step == WITH_LABELS && !failed && !status.code) failed = label(b, h, responses, h->path);
-    free(search.near);
-    if (failed) status = (Status){NO_MEMORY, index, 0};
-    else if (!status.code) answer(h, said, a);
-    free(said);
+static Status label(const History *h, const Nodes *nodes, int64_t *path, double *levels) {
+    Status status = check_responses(h);
+    double *next = calloc((size_t)h->queries, sizeof(double));
+    if (!next) status.code = NO_MEMORY;
+    if (!status.code && (any_order(nodes, h->queries)
+                             ? label_any_order(h, nodes, levels, next, path)
+                             : label_in_order(h, nodes, levels, next, path)))
+        status.code = NO_MEMORY;
+    free(next);
     return status;
 }
 
-static Status history_smoothed(const Batch *b, int64_t index, Scratch *s, Answers a) {
-    return history_states(b, index, s, a, ONLY_SMOOTH);
+/* ── windows ───────────────────────────────────────────────────────────────────────────────── */
+
+static void answer(const Window *window, Answers a, int64_t at) {
+    a.start[at] = window->start, a.end[at] = window->end, a.score[at] = window->score;
 }
 
-static Status history_contrast(const Batch *b, int64_t index, Scratch *s, Answers a) {
-    return history_states(b, index, s, a, WITH_CONTRAST);
+/* State evidence of cosines and, where answers have a place, the best contrast of each row while it
+ * is in the cache. */
+static Status contrast(const History *h, Answers a) {
+    Scratch s;
+    Status status = check_cosines(h);
+    if (!status.code) status.code = prepare(h, &s, STATES);
+    if (status.code) return status;
+    for (int64_t t = 0; t < h->frames; t++) s.wide[t] = 1.0;
+    weigh(h, s.wide, s.totals);
+    Search search = {0};
+    if (a.start) search = new_search(h->frames, s.search);
+    for (int64_t q = 0; q < h->queries && !status.code; q++) {
+        double *row = h->responses + q * h->frames;
+        Window window;
+        smooth_row(h, h->cosines + q * h->frames, s.wide, s.totals, h->least_scale, row, a.centre + q,
+                   a.scale + q);
+        if (!a.start) continue;
+        if (search_row(&search, h, row, s.sums, &window)) status.code = NO_MEMORY;
+        else answer(&window, a, q);
+    }
+    free(search.near);
+    free(s.memory);
+    return status;
 }
 
-static Status history_labels(const Batch *b, int64_t index, Scratch *s, Answers a) {
-    return history_states(b, index, s, a, WITH_LABELS);
+static Status search_parts(const History *h, const Parts *parts, Answers a) {
+    Scratch s;
+    Status status = check_responses(h);
+    if (!status.code) status.code = prepare(h, &s, STATES);
+    if (status.code) return status;
+    Search search = new_search(h->frames, s.search);
+    for (int64_t p = 0; p < parts->count && !status.code; p++) {
+        const int64_t offsets[2] = {0, parts->stop[p] - parts->first[p]};
+        const History part = {.frames = offsets[1], .runs = 1, .offsets = offsets};
+        const double *row = h->responses + parts->row[p] * h->frames + parts->first[p];
+        Window window;
+        if (search_row(&search, &part, row, s.sums, &window)) status.code = NO_MEMORY;
+        window.start += parts->first[p], window.end += parts->first[p];
+        answer(&window, a, p);
+    }
+    free(search.near);
+    free(s.memory);
+    return status;
+}
+
+/* Of each row, the best contrast inside a stretch. */
+static Status search(const History *h, Answers a) {
+    Scratch s;
+    Status status = check_responses(h);
+    if (!status.code) status.code = prepare(h, &s, STATES);
+    if (status.code) return status;
+    Search search = new_search(h->frames, s.search);
+    for (int64_t q = 0; q < h->queries && !status.code; q++) {
+        Window window;
+        if (search_row(&search, h, h->responses + q * h->frames, s.sums, &window)) status.code = NO_MEMORY;
+        else answer(&window, a, q);
+    }
+    free(search.near);
+    free(s.memory);
+    return status;
 }

@@ -8,96 +8,61 @@ from dejacue.method.kernel import compiled, engine
 
 BUILDS = compiled()
 
-SCALARS = ("dimension", "smoothing", "total", "stay", "rounds", "least_scale")
-LISTS = (
-    "features",
-    "cosines",
-    "responses",
-    "runs",
-    "numbers",
-    "queries",
-    "lengths",
-    "norms",
-    "weights",
-    "node_states",
-    "node_first",
-    "node_follows",
-    "paths",
-    "levels",
-)
-ARRAYS = (
-    "centres",
-    "costs",
-    "start",
-    "end",
-    "first",
-    "last",
-    "score",
-    "centre",
-    "scale",
-    "out",
-)
-COSINES, CENTRES, RESPOND, LOCATE, SMOOTH, CONTRAST, LABEL = range(7)
 
-
-def arguments(operation: int) -> dict[str, object]:
-    """Return the fields of a correct call of the raw extension."""
+def arguments(operation: str) -> dict[str, object]:
+    """Return the arguments of a correct call of the raw extension, in its order."""
     n, d, q = 6, 4, 2
     rng = np.random.default_rng(1)
     cosines, responses = rng.normal(size=(q, n)).astype(np.float32), rng.normal(size=(q, n))
-    fields: dict[str, object] = dict.fromkeys((*SCALARS, *LISTS, *ARRAYS)) | {
-        "name": BUILDS[-1],
-        "operation": operation,
-        "histories": 1,
-        "dimension": d,
-        "smoothing": 3,
-        "total": 0,
-        "stay": 1,
-        "rounds": 4,
-        "least_scale": 1e-4,
-        "features": [rng.normal(size=(n, d)).astype(np.float32)],
-        "runs": [np.array([0, 2, n])],
-        "numbers": [np.array([0, 1, 3, 4, 5, 6])],
-        "queries": [np.ones((q, d), np.float32)],
-        "start": np.empty(q, np.int64),
-        "end": np.empty(q, np.int64),
-        "first": np.empty(q, np.int64),
-        "last": np.empty(q, np.int64),
-        "score": np.empty(q),
-        "centre": np.empty(q),
-        "scale": np.empty(q),
+    features = {"features": rng.normal(size=(n, d)).astype(np.float32)}
+    rows = {**features, "queries": np.ones((q, d), np.float32), "centre": np.ones(d, np.float32)}
+    rows["cosines"] = cosines
+    numbers, runs = {"numbers": np.array([0, 1, 3, 4, 5, 6])}, {"runs": np.array([0, 2, n])}
+    smoothing = {"smoothing": 3}
+    schedule = {"lengths": np.array([1, 2]), "norms": np.array([1.0, 1.5])}
+    weights = {"weights": np.array([1.0, 0.5]), "least_scale": 1e-4}
+    out = {"responses": responses, "centre_out": np.empty(q), "scale": np.empty(q)}
+    windows = {"start": np.empty(q, np.int64), "end": np.empty(q, np.int64), "score": np.empty(q)}
+    fields: dict[str, dict[str, object]] = {
+        "cosines": rows,
+        "centre": {**features, "out": np.empty(d, np.float32)},
+        "respond": {"cosines": cosines, **runs, **smoothing, **out},
+        "scan": {"responses": responses, **runs, **schedule, **windows},
+        "locate": {**rows, **runs, **smoothing, **schedule, **windows},
+        "smooth": {"cosines": cosines, **numbers, **runs, **weights, **out},
+        "contrast": {**rows, **numbers, **runs, **weights, **out, **windows},
+        "search": {"responses": responses, **runs, **windows},
+        "search_parts": {
+            "responses": responses,
+            "rows": np.array([0, 1]),
+            "firsts": np.array([0, 3]),
+            "stops": np.array([2, n]),
+            **windows,
+        },
+        "label": {
+            "responses": responses,
+            "node_states": np.array([0, 1]),
+            "node_first": np.ones(2, np.uint8),
+            "node_follows": np.ones((2, 2), np.uint8),
+            "cost": 1.0,
+            "stay": 1,
+            "rounds": 4,
+            "paths": np.empty(n, np.int64),
+            "levels": np.empty(q),
+        },
     }
-    if operation == LOCATE:
-        fields |= {"lengths": [np.array([1, 2])], "norms": [np.array([1.0, 1.5])]}
-    elif operation >= SMOOTH:
-        fields |= {"weights": [np.array([1.0, 0.5])]}
-    if operation == LABEL:
-        fields |= {
-            "node_states": [np.array([0, 1])],
-            "node_first": [np.ones(2, np.uint8)],
-            "node_follows": [np.ones((2, 2), np.uint8)],
-            "costs": np.ones(1),
-            "paths": [np.empty(n, np.int64)],
-            "levels": [np.empty(q)],
-        }
-    if operation == COSINES:
-        fields["cosines"] = [cosines]
-    elif operation == CENTRES:
-        fields |= {"queries": None, "out": np.empty((1, d), np.float32)}
-    elif operation in (RESPOND, SMOOTH):
-        fields |= {"features": None, "queries": None, "cosines": [cosines]}
-        fields["responses"] = [responses]
-    return fields
+    return {"name": BUILDS[-1], **fields[operation]}
 
 
-def raw(fields: dict[str, object]) -> tuple[int, int, int]:
+OPERATIONS = (
+    *("cosines", "centre", "respond", "scan", "locate"),
+    *("smooth", "contrast", "search", "search_parts", "label"),
+)
+
+
+def raw(operation: str, fields: dict[str, object]) -> tuple[int, int] | None:
     """Call the extension without the checks of the Python that usually calls it."""
-    result: tuple[int, int, int] = engine(BUILDS[0])._module.run(
-        fields["name"],
-        fields["operation"],
-        fields["histories"],
-        *(tuple(fields[name] for name in names) for names in (SCALARS, LISTS, ARRAYS)),
-    )
+    result: tuple[int, int] | None = getattr(engine(BUILDS[0])._module, operation)(*fields.values())
     return result
 
 
@@ -108,15 +73,10 @@ def mutated(value, rng: np.random.Generator):
     """Return an argument of the raw call with something wrong with it, or not."""
     if value is None or isinstance(value, str):
         return value
-    if isinstance(value, list):
-        kind = rng.integers(4)
-        if kind == 0:
-            return value * int(rng.integers(0, 3))
-        return [mutated(item, rng) for item in value]
     if not isinstance(value, np.ndarray):
         return type(value)(rng.choice(EXTREMES)) if rng.random() < 0.8 else float("nan")
     out = value.copy()
-    kind = int(rng.integers(6))
+    kind = int(rng.integers(7))
     if kind == 0 and out.size:
         special = EXTREMES if out.dtype.kind in "iu" else (np.nan, np.inf, -np.inf, 0.0, 1e308)
         with np.errstate(all="ignore"):
@@ -130,6 +90,8 @@ def mutated(value, rng: np.random.Generator):
         out = out.reshape((1, *out.shape)) if rng.random() < 0.5 else out.ravel()
     elif kind == 4:
         out = out[::-1]
+    elif kind == 5:
+        return None
     elif out.size:
         rng.shuffle(out)
     return out

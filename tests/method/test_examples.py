@@ -166,7 +166,10 @@ def test_every_engine_reads_examples_the_same_way():
     named = sample.vocabulary.with_examples(filled=[100], empty=[20], none=[70], changes=[61])
     for readout in ("contrast", "timeline"):
         windows = [
-            [(m.window, m.score) for m in locate(sample.history, named, readout=readout, kernel=e)]
+            [
+                (m.state, m.window, pytest.approx(m.score, rel=1e-4))
+                for m in locate(sample.history, named, readout=readout, kernel=e)
+            ]
             for e in ENGINES
         ]
         assert all(row == windows[0] for row in windows)
@@ -630,7 +633,7 @@ def test_a_path_keeps_what_is_known_and_is_the_best_that_does(name):
         marks = marks[~((labels[marks] == labels[marks - 1]) & (labels[marks] >= 0))]
         nothing = np.empty(0, np.int64)
         known = f.KnownFrames(labels, nothing, marks, 2)
-        path = constrained.path(engine(name), rows, known, np.array([0, 6]), nodes, 0.7, 1)
+        path = constrained.path(engine(name), rows, known, nodes, 0.7, 1)
 
         def worth(path, rows=rows):
             return rows[list(path), range(6)].sum() - 0.7 * sum(

@@ -9,7 +9,7 @@ import pytest
 from dejacue import History, InputError, Vocabulary, locate
 from dejacue.method import Reading, trust
 from dejacue.method._labelling import best_path, leads, levels_of, nodes_for, with_none
-from dejacue.method.kernel import Labelling, compiled, engine
+from dejacue.method.kernel import compiled, engine
 from dejacue.method.localization import analyse
 from dejacue.method.questions import next_question
 from dejacue.method.states import contrast_norms
@@ -96,12 +96,11 @@ def test_with_none_the_labelling_is_the_best_of_all_that_are_allowed(order, irre
 
 @pytest.mark.parametrize("name", ENGINES)
 def test_of_equal_labellings_the_one_that_stays_and_of_equal_states_the_first_wins(name):
-    rules = Labelling([nodes_for(3, None, False)], np.zeros(1), 1, 1)
-    cuts = np.array([0, 4])
+    rules = nodes_for(3, None, False), 0.0, 1, 1
     equal = np.zeros((3, 4))
-    assert engine(name).label_responses(equal, cuts, rules)[0].tolist() == [0, 0, 0, 0]
+    assert engine(name).label(equal, *rules)[0].tolist() == [0, 0, 0, 0]
     then = np.array([[1.0, 1, 1, 0], [1.0, 1, 1, 0], [0.0, 0, 0, 1]])
-    assert engine(name).label_responses(then, cuts, rules)[0].tolist() == [0, 0, 0, 2]
+    assert engine(name).label(then, *rules)[0].tolist() == [0, 0, 0, 2]
 
 
 def test_leads_compare_a_state_with_its_strongest_sibling():

@@ -54,8 +54,8 @@ def test_the_best_window_is_the_brute_force_one(name, norm, seed, runs, lengths,
     if ties:
         rows = np.round(rows)  # many windows with equal sums
     ordered = tuple(sorted(lengths))
-    schedule = schedule_of([ordered], norm)
-    start, end, score = engine(name).scan(rows, offsets, schedule)
+    schedule = schedule_of(ordered, norm)
+    start, end, score = engine(name).scan(rows, offsets, *schedule)
     for q, row in enumerate(rows):
         expected = brute_force(row, offsets.tolist(), ordered, norm)
         if expected is None:
@@ -70,21 +70,21 @@ def test_the_best_window_is_the_brute_force_one(name, norm, seed, runs, lengths,
 @pytest.mark.parametrize("name", ENGINES)
 def test_ties_go_to_the_earliest_start_then_the_earliest_end(name) -> None:
     flat = np.zeros((1, 12))
-    schedule = schedule_of([(2, 5)], "sqrt")
-    start, end, _ = engine(name).scan(flat, np.array([0, 12]), schedule)
+    schedule = schedule_of((2, 5), "sqrt")
+    start, end, _ = engine(name).scan(flat, np.array([0, 12]), *schedule)
     assert (start[0], end[0]) == (0, 1)
     two = np.array([[0.0, 4.0, 0.0, 0.0, 4.0, 0.0]])
-    start, end, _ = engine(name).scan(two, np.array([0, 6]), schedule_of([(1,)], "sqrt"))
+    start, end, _ = engine(name).scan(two, np.array([0, 6]), *schedule_of((1,), "sqrt"))
     assert (start[0], end[0]) == (1, 1)
 
 
 @pytest.mark.parametrize("name", ENGINES)
 def test_a_score_within_the_tie_tolerance_counts_as_equal(name) -> None:
     row = np.array([[1.0, 0.0, 1.0 + 5e-10, 0.0, 1.0 + 5e-9]])
-    start, _, score = engine(name).scan(row, np.array([0, 5]), schedule_of([(1,)], "sqrt"))
+    start, _, score = engine(name).scan(row, np.array([0, 5]), *schedule_of((1,), "sqrt"))
     assert start[0] == 4  # 5e-9 above is a better score …
     row[0, 4] = 0.0
-    start, _, score = engine(name).scan(row, np.array([0, 5]), schedule_of([(1,)], "sqrt"))
+    start, _, score = engine(name).scan(row, np.array([0, 5]), *schedule_of((1,), "sqrt"))
     assert start[0] == 0  # … 5e-10 above is a tie
     assert score[0] == 1.0
 
@@ -95,7 +95,7 @@ def test_a_value_that_is_not_finite_is_refused_not_scanned(name, bad) -> None:
     rows = np.zeros((5, 900))
     rows[4, 777] = bad
     with refused("responses", 777):
-        engine(name).scan(rows, np.array([0, 900]), schedule_of([(1, 3)], "sqrt"))
+        engine(name).scan(rows, np.array([0, 900]), *schedule_of((1, 3), "sqrt"))
 
 
 def make(seed, frames, **options):

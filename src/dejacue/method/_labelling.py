@@ -1,4 +1,4 @@
-"""The best path through the states of timeline.py, in plain numpy: the oracle of states.h."""
+"""The best path through the states of timeline.py, in plain numpy."""
 
 from __future__ import annotations
 
@@ -146,13 +146,8 @@ def levels_of(responses: Floats, path: Ints) -> Floats:
     for state, row in enumerate(responses):
         inside = path == state
         if inside.any() and not inside.all():
-            levels[state] = (_mean(row[inside]) + _mean(row[~inside])) / 2
+            levels[state] = (row[inside].mean() + row[~inside].mean()) / 2
     return levels
-
-
-def _mean(values: Floats) -> float:
-    """Return the mean, summed from left to right as the kernel does."""
-    return float(np.cumsum(values)[-1]) / len(values)
 
 
 def leads(responses: Floats) -> Floats:

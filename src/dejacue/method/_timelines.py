@@ -1,8 +1,8 @@
-"""Timelines of the windows that a readout finds: of a batch, or of one history in detail."""
+"""Timelines of the windows that a readout finds: of many histories, or of one in detail."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
@@ -10,8 +10,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dejacue.method.coordinates import Directions
-from dejacue.method.kernel import Answers
 from dejacue.records import Diagnostics, History, Note, Timeline, Vocabulary, Window
 from dejacue.records.arrays import Ints
 from dejacue.records.example import NONE, Example
@@ -20,7 +18,7 @@ from dejacue.records.note import in_order
 from dejacue.records.timeline import NO_FRAME, Subject, read_only
 
 if TYPE_CHECKING:
-    from dejacue.method.readout import HistoryBatch, Readout, View
+    from dejacue.method.readout import Readout, View, Windows
 
 STILL = Note(
     "all frames look the same to the encoder, so the frames found are arbitrary; is this a still "
@@ -32,6 +30,13 @@ STILL_WITH_FACTS = Note(
     "doubtful",
 )
 MAX_NAMED_EXAMPLES = 5  # examples of a state, in a note
+MISSING = {  # in the columns of histories without
+    "start_s": np.nan,
+    "end_s": np.nan,
+    "source_start": NO_FRAME,
+    "source_end": NO_FRAME,
+    "confirmed": 0,
+}
 
 
 @lru_cache(maxsize=256)
@@ -45,110 +50,33 @@ def settings_of(readout: Readout, coordinates: str) -> Mapping[str, Any]:
     return frozen_settings
 
 
-def batch_timeline(batch: HistoryBatch, answers: Answers) -> Timeline:
-    """Return what was found in a batch, history by history, in the order of time."""
-    settings = settings_of(batch.readout, batch.coordinates.name)
-    columns = _columns(batch, answers)[0]
-    return Timeline(_subjects(batch), columns, settings)
+def timeline_of(views: Iterable[View]) -> Timeline:
+    """Return what was found in histories, one after the other, in the order of time. A view is let
+    go before the next one is taken."""
+    subjects, parts = [], []
+    for view in views:
+        subjects.append(_subject(view))
+        parts.append(_columns(view))
+    subject = np.repeat(np.arange(len(parts)), [len(part["start"]) for part in parts])
+    columns = {"subject": subject}
+    if any(part.keys() != parts[0].keys() for part in parts):
+        for name in dict.fromkeys(name for part in parts for name in part):
+            for part in parts:
+                part.setdefault(name, np.full(len(part["start"]), MISSING.get(name)))
+    columns |= {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+    rows = _in_time(columns)
+    columns = {name: column[rows] for name, column in columns.items()}
+    return Timeline(subjects, columns, settings_of(view.readout, view.coordinates.name))
 
 
-def _columns(batch: HistoryBatch, answers: Answers) -> tuple[dict[str, NDArray[Any]], Ints]:
-    """Return the columns of a timeline, and the row of the answers that each of its rows is."""
-    if answers.subject is None or answers.state is None:
-        unordered = _of_descriptions(batch.vocabularies)
-    else:
-        unordered = {"subject": answers.subject, "state": answers.state}
-    keys = unordered["state"], answers.end, answers.start, unordered["subject"]
-    rows: Ints = np.lexsort(keys)
-    columns: dict[str, NDArray[Any]] = {name: column[rows] for name, column in unordered.items()}
-    columns |= {
-        "start": answers.first[rows],
-        "end": answers.last[rows],
-        "score": answers.score[rows],
-        **times_and_source(batch, columns["subject"], answers, rows),
-    }
-    if answers.confirmed is not None:
-        columns["confirmed"] = answers.confirmed[rows]
-    return columns, rows
-
-
-def _subjects(batch: HistoryBatch) -> list[Subject]:
-    subjects = [
-        Subject(h.id, h.encoder or v.encoder, v.states, _notes(batch.readout, h, v, directions))
-        for h, v, directions in zip(
-            batch.histories, batch.vocabularies, batch.directions, strict=True
-        )
-    ]
-    if not any(vocabulary.frame_examples for vocabulary in batch.vocabularies):
-        return subjects
-    return [
-        subject._replace(notes=in_order((*subject.notes, *view.fact_notes())))
-        if view.vocabulary.frame_examples
-        else subject
-        for subject, view in zip(subjects, batch.views, strict=True)
-    ]
-
-
-def _of_descriptions(vocabularies: Sequence[Vocabulary]) -> dict[str, Ints]:
-    """Return, for an answer to each description, which history, which state and which description
-    of the state it is of."""
-    return {
-        "subject": np.repeat(np.arange(len(vocabularies)), list(map(len, vocabularies))),
-        "state": np.concatenate([vocabulary.labels for vocabulary in vocabularies]),
-        "description": np.concatenate([words.numbers_in_state for words in vocabularies]),
-    }
-
-
-def times_and_source(
-    batch: HistoryBatch, subject: Ints, answers: Answers, rows: Ints
-) -> dict[str, NDArray[Any]]:
-    """Return seconds and frames of the file of these rows of the answers, where they are known.
-
-    subject   (rows,) which history each of them is of, ascending
-    """
-    columns: dict[str, NDArray[Any]] = {}
-    histories = batch.histories
-    timed = any(history.times_s is not None for history in histories)
-    sampled = any(history.sampled for history in histories)
-    if not timed and not sampled:
-        return columns
-    if timed:
-        columns |= {name: np.full(len(rows), np.nan) for name in ("start_s", "end_s")}
-    if sampled:
-        columns |= {name: np.full(len(rows), NO_FRAME) for name in ("source_start", "source_end")}
-    cuts = np.searchsorted(subject, np.arange(len(histories) + 1))
-    for at, history in enumerate(histories):
-        here = slice(int(cuts[at]), int(cuts[at + 1]))
-        chosen = rows[here]
-        if answers.first_place is not None and answers.last_place is not None:
-            filling = batch.fillings[at]
-            if filling is not None:
-                places = answers.first_place[chosen], answers.last_place[chosen]
-                columns["source_start"][here], columns["source_end"][here] = filling.in_file(
-                    *places
-                )
-                if history.times_s is not None:
-                    seconds = filling.in_seconds(history, *places)
-                    columns["start_s"][here], columns["end_s"][here] = seconds
-                continue
-        start, end = answers.start[chosen], answers.end[chosen]
-        if history.times_s is not None:
-            columns["start_s"][here] = history.times_s[start]
-            ends_s = history.ends_of(end)
-            if ends_s is not None:
-                columns["end_s"][here] = ends_s
-        if history.sampled and history.source_frames is not None:
-            columns["source_start"][here] = history.source_frames[start]
-            columns["source_end"][here] = history.source_frames[end]
-    return columns
-
-
-def view_timeline(view: View, diagnostics: bool, hints: bool) -> Timeline:
+def analysis_of(view: View, *, diagnostics: bool = False, hints: bool = False) -> Timeline:
     """Return everything that a readout says of one history."""
-    (subject,) = _subjects(view)
-    columns, rows = _columns(view, view.answers)
+    subject, columns = _subject(view), _columns(view)
+    columns["subject"] = np.zeros(len(columns["start"]), np.int64)
     if (confidence := view.confidences()) is not None:
-        columns["confidence"] = confidence[rows]
+        columns["confidence"] = confidence
+    rows = _in_time(columns)
+    columns = {name: column[rows] for name, column in columns.items()}
     if hints and not view.history.still and not subject.meaningless:
         notes = *_same_windows(view.vocabulary, columns), *view.hints()
         subject = subject._replace(notes=in_order((*subject.notes, *notes)))
@@ -157,10 +85,60 @@ def view_timeline(view: View, diagnostics: bool, hints: bool) -> Timeline:
     return Timeline([subject], columns, settings, view.evidence, why)
 
 
-def _notes(
-    readout: Readout, history: History, vocabulary: Vocabulary, directions: Directions
-) -> tuple[Note, ...]:
-    notes = [*readout.notes(history), *_example_notes(history, vocabulary)]
+def _in_time(columns: Mapping[str, NDArray[Any]]) -> Ints:
+    rows: Ints = np.lexsort([columns[name] for name in ("state", "end", "start", "subject")])
+    return rows
+
+
+def _columns(view: View) -> dict[str, NDArray[Any]]:
+    """Return the columns of a timeline, in the order in which its windows were found."""
+    windows, history, vocabulary = view.windows, view.history, view.vocabulary
+    columns: dict[str, NDArray[Any]] = {
+        "state": vocabulary.labels if windows.state is None else windows.state,
+        "start": history.frames[windows.start],
+        "end": history.frames[windows.end],
+        "score": windows.score,
+    }
+    if windows.state is None:
+        columns["description"] = vocabulary.numbers_in_state
+    if windows.confirmed is not None:
+        columns["confirmed"] = windows.confirmed
+    if history.times_s is not None or history.sampled:
+        columns |= times_and_source(view, windows)
+    return columns
+
+
+def times_and_source(view: View, windows: Windows) -> dict[str, NDArray[Any]]:
+    """Return seconds and frames of the file of these windows, as far as they are known."""
+    history, columns = view.history, dict[str, NDArray[Any]]()
+    if windows.places is not None and view.filling is not None:
+        source = view.filling.in_file(*windows.places)
+        columns["source_start"], columns["source_end"] = source
+        if history.times_s is not None:
+            seconds = view.filling.in_seconds(history, *windows.places)
+            columns["start_s"], columns["end_s"] = seconds
+        return columns
+    if history.times_s is not None:
+        columns["start_s"] = history.times_s[windows.start]
+        if (ends_s := history.ends_of(windows.end)) is not None:
+            columns["end_s"] = ends_s
+    if history.sampled and history.source_frames is not None:
+        columns["source_start"] = history.source_frames[windows.start]
+        columns["source_end"] = history.source_frames[windows.end]
+    return columns
+
+
+def _subject(view: View) -> Subject:
+    history, vocabulary = view.history, view.vocabulary
+    notes = _notes(view)
+    if vocabulary.frame_examples:
+        notes = in_order((*notes, *view.fact_notes()))
+    return Subject(history.id, history.encoder or vocabulary.encoder, vocabulary.states, notes)
+
+
+def _notes(view: View) -> tuple[Note, ...]:
+    history, vocabulary, directions = view.history, view.vocabulary, view.directions
+    notes = [*view.readout.notes(history), *_example_notes(history, vocabulary)]
     if history.made_with is not None and (reason := history.made_with.get(MEANINGLESS)):
         notes.append(Note(reason, "meaningless"))
     elif history.still:
@@ -236,13 +214,13 @@ def in_frames(first: int, last: int) -> str:
 
 
 def _diagnostics(view: View, rows: Ints, columns: Mapping[str, NDArray[Any]]) -> list[Diagnostics]:
-    """Return why each row of the columns was chosen; rows: of the answers."""
-    answers, readout = view.answers, view.readout
+    """Return why each row of the columns was chosen; rows: of what was found."""
+    windows, readout = view.windows, view.readout
     offsets, frames = readout.bounds(view.history), view.history.frames
-    evidence, directions = view.evidence, view.query_directions
+    evidence, directions = view.evidence, view.directions
     labels = view.vocabulary.labels
-    query = rows if answers.state is None else np.searchsorted(labels, columns["state"])
-    start, end = answers.start[rows], answers.end[rows]
+    query = rows if windows.state is None else np.searchsorted(labels, columns["state"])
+    start, end = windows.start[rows], windows.end[rows]
     first = np.searchsorted(offsets, start, side="right") - 1
     last = np.searchsorted(offsets, end, side="right") - 1
     return [

@@ -6,7 +6,7 @@ import numpy as np
 
 from dejacue.errors import InputError
 from dejacue.method import _labelling as labelling
-from dejacue.method.kernel import Engine, Labelling
+from dejacue.method.kernel import Engine
 from dejacue.method.known_frames import HALF, KnownFrames
 from dejacue.method.scan import ScoredWindow
 from dejacue.records.arrays import Floats, Ints
@@ -49,11 +49,10 @@ def window_of_words(
     """Return the best contrast of a state of which no frame is known, inside these parts."""
     if not parts:
         return None
-    rows = [evidence[None, first:end] for first, end in parts]
-    starts, ends, scores = engine.search_parts(rows, len(evidence))
+    first, end = np.array(parts, np.int64).T.copy()
+    starts, ends, scores = engine.search_parts(evidence[None], np.zeros_like(first), first, end)
     at = int(scores.argmax())
-    first = parts[at][0]
-    return first + int(starts[at]), first + int(ends[at]), float(scores[at])
+    return int(starts[at]), int(ends[at]), float(scores[at])
 
 
 def windows(
@@ -77,7 +76,6 @@ def path(
     engine: Engine,
     rows: Floats,
     facts: KnownFrames,
-    cuts: Ints,
     nodes: labelling.Nodes,
     cost: float,
     stay: int,
@@ -102,8 +100,7 @@ def path(
             np.concatenate([nodes.first, np.zeros_like(nodes.first)]),
             np.ascontiguousarray(np.tile(nodes.follows, (2, 2))),
         )
-    rules = Labelling([nodes], np.array([cost]), stay, 1)
-    labels: Ints = engine.label_responses(bound, cuts, rules)[0] % kinds
+    labels: Ints = engine.label(bound, nodes, cost, stay, 1)[0] % kinds
     unchanged = labels[facts.marks - 1] == labels[facts.marks]
     if (labels[known] != facts.labels[known]).any() or unchanged.any():
         raise InputError(

@@ -31,7 +31,7 @@ from numpy.typing import NDArray
 
 from dejacue.errors import InputError
 from dejacue.method import _labelling as labelling
-from dejacue.method.kernel import Engine, Labelling, Ragged
+from dejacue.method.kernel import Engine
 from dejacue.records import History, Vocabulary
 from dejacue.records.arrays import Flags, Floats, Ints
 from dejacue.records.example import NONE, Example
@@ -228,9 +228,9 @@ class Looks:
         rows, mean = self._rows(at), self.history.mean_direction
         lengths = np.linalg.norm(rows, axis=1)
         queries = (rows / np.maximum(lengths, 1e-12)[:, None]).astype(np.float32)
-        tables = Ragged([self.history], [queries], [self.smoothing[0]], [self.smoothing[1]])
-        responses, centre, scale = self.engine.smooth(tables, self.engine.cosines(tables, None))
-        smoothed = responses[0] * scale[:, None] + centre[:, None]
+        cosines, frames = self.engine.cosines(self.history, queries), self.history.frames
+        responses, centre, scale = self.engine.smooth(cosines, frames, *self.smoothing)
+        smoothed = responses * scale[:, None] + centre[:, None]
         table: Floats = lengths[:, None] * (smoothed - (queries @ mean)[:, None])
         return table / self.scale
 
@@ -288,8 +288,7 @@ class Looks:
         states, count = evidence.shape
         rows = evidence if states > 1 else np.concatenate([evidence, -evidence])
         nodes = labelling.nodes_for(len(rows), None, False)
-        rules = Labelling([nodes], np.array([math.log(count)]), 1, ROUNDS)
-        return self.engine.label_responses(rows, self.cuts, rules)[1][:states]
+        return self.engine.label(rows, nodes, math.log(count), 1, ROUNDS)[1][:states]
 
     def _rows(self, at: Ints) -> Floats:
         return smoothed_rows(self.history, at, self.smoothing) - self.history.mean_direction

@@ -23,9 +23,8 @@ from dejacue.errors import InputError
 from dejacue.method._timelines import times_and_source
 from dejacue.method.coordinates import Coordinates, check_pair, query_directions
 from dejacue.method.filling import filling_of
-from dejacue.method.kernel import Answers, Ragged
 from dejacue.method.plan import DEFAULT_READOUT, Plan
-from dejacue.method.readout import Readout
+from dejacue.method.readout import Readout, Windows
 from dejacue.method.state_readout import StateReadout, is_count, is_number
 from dejacue.method.states import MIN_SCALE
 from dejacue.method.timeline import Reading, ReadingView
@@ -94,12 +93,12 @@ class LiveReading:
         self._before: tuple[Floats, Ints] | None = None  # smoothed frames and their labels
         if like is not None:
             check_pair(like, vocabulary)
-            tables = self._view(like).seen[1]
-            smoothed = tables.responses[0] * tables.scale[:, None] + tables.centre[:, None]
-            self._before = smoothed, tables.paths[0]
+            view = self._view(like)
+            responses, centre, scale = view.smoothed
+            self._before = responses * scale[:, None] + centre[:, None], view.path_of_words
         self.observed, self._waits = 0, 0
         self._now: tuple[int, float | None] | None = None
-        self._read: tuple[History, Callable[[], Answers]] | None = None
+        self._read: tuple[History, Callable[[], Windows]] | None = None
         self._looked_s = -math.inf  # when occurrences were looked for
         self._begins = np.zeros(1, np.int64)  # positions at which stretches of a label begin
         self._edge: tuple[int, int, float] | None = None  # label and beginning of a cut stretch
@@ -137,8 +136,8 @@ class LiveReading:
         if self._now is None or not self._features:
             return Update(*(self._now or (0, None)))
         history = self.history()
-        answers, tables = self._view(history).seen
-        revised = self._take(history, lambda: answers, tables.paths[0])
+        view = self._view(history)
+        revised = self._take(history, lambda: view.windows, view.path_of_words)
         return self._update(self._now[0] == history.frames[-1], revised, ending=True)
 
     def history(self, id: str = "live", **details: Any) -> History:
@@ -283,9 +282,7 @@ class LiveReading:
             labels = np.concatenate([self._before[1], observed])
         self._evidence = rows[:, -1]
         evidence = rows[:, count:]
-        return self._take(
-            history, lambda: self._rules.answers_of(history, *read, evidence, path), observed
-        )
+        return self._take(history, lambda: self._rules.windows_of(*read, evidence, path), observed)
 
     def _smooth(self, history: History) -> None:
         """Smooth the last frame, and those before it that it is a neighbour of."""
@@ -293,16 +290,14 @@ class LiveReading:
         frames, reach = history.frames, len(weights) - 1
         first = int(np.searchsorted(frames, frames[-1] - reach))
         start = int(np.searchsorted(frames, frames[first] - reach))
-        part = History(history.features[start:], frames[start:])
         cosines = np.ascontiguousarray(self._columns["cosines"][:, start:])
-        queries, inside = np.ones((len(cosines), 1), np.float32), np.unique((cuts - start).clip(0))
-        table = Ragged([part], [queries], [inside], [weights])
-        (rows,), centre, scale = self._plan.engine.smooth(table, [cosines])
+        inside, smooth = np.unique((cuts - start).clip(0)), self._plan.engine.smooth
+        rows, centre, scale = smooth(cosines, frames[start:], inside, weights)
         smoothed = rows[:, first - start :] * scale[:, None] + centre[:, None]
         self._columns["smoothed"][:, first:] = smoothed
 
     def _take(
-        self, history: History, answers: Callable[[], Answers], labels: Ints
+        self, history: History, answers: Callable[[], Windows], labels: Ints
     ) -> list[Revision]:
         """Take what was read as what is known, and return where it is not what was announced."""
         was, self._columns["labels"] = self._columns["labels"], labels
@@ -387,16 +382,19 @@ class LiveReading:
     def _occurrences(self) -> list[Interval]:
         """Return the occurrences in what was read."""
         assert self._read is not None
-        history, answers = self._read[0], self._read[1]()
-        assert answers.state is not None
-        count, names = len(answers.start), list(self.vocabulary.states)
-        subject, view = np.zeros(count, np.int64), self._view(history)
-        times = times_and_source(view, subject, answers, np.arange(count))
-        columns = {"start": answers.first, "end": answers.last, "score": answers.score, **times}
+        history, windows = self._read[0], self._read[1]()
+        assert windows.state is not None
+        names, view, frames = list(self.vocabulary.states), self._view(history), history.frames
+        columns: dict[str, NDArray[Any]] = {
+            "start": frames[windows.start],
+            "end": frames[windows.end],
+            "score": windows.score,
+            **times_and_source(view, windows),
+        }
         rows = zip(*(column.tolist() for column in columns.values()), strict=True)
         occurrences = [  # without the end in seconds of a single frame, which is not a number
             Interval(names[label], **{n: v for n, v in zip(columns, row, strict=True) if v == v})
-            for label, row in zip(answers.state.tolist(), rows, strict=True)
+            for label, row in zip(windows.state.tolist(), rows, strict=True)
         ]
         if self._edge is not None and occurrences and occurrences[0].start == history.frames[0]:
             start_s = None if history.times_s is None else self._edge[2]

@@ -16,7 +16,7 @@ from dejacue.method.scan_readout import Scan
 from dejacue.records import Evidence, History, Timeline, Timelines, Vocabulary
 from dejacue.records.arrays import Floats, Ints
 
-CHUNK_BYTES = 256 << 20  # of features in a call of the kernel, unless one history is larger
+CHUNK_BYTES = 256 << 20  # of features that are read together, unless one history is larger
 CHUNK_HISTORIES = 4096
 
 
@@ -43,9 +43,7 @@ def locate(
     """
     plan = Plan.of(coordinates, readout, smoothing, diagnostics, kernel)
     check_pair(history, vocabulary)
-    if not diagnostics:
-        return plan.answer([(history, vocabulary)])
-    return plan.analyse(plan.view(history, vocabulary))
+    return plan.answer([(history, vocabulary)])
 
 
 def analyse(history: History, vocabulary: Vocabulary, **options: Unpack[ReadOptions]) -> Timeline:
@@ -112,13 +110,13 @@ def locate_many(
 
 def _run(plan: Plan, chunks: Iterator[list[Pair]], threads: int) -> Iterator[Timeline]:
     if threads == 1:
-        yield from map(plan.run, chunks)
+        yield from map(plan.answer, chunks)
         return
     from concurrent.futures import ThreadPoolExecutor
 
     with ThreadPoolExecutor(threads) as pool:
         for chunk in chunks:
-            yield from pool.map(plan.run, _split(chunk, threads))
+            yield from pool.map(plan.answer, _split(chunk, threads))
 
 
 def _pairs(
@@ -139,7 +137,7 @@ def _pairs(
 def chunks(
     histories: Iterable[History], vocabularies: Vocabulary | Iterable[Vocabulary]
 ) -> Iterator[list[Pair]]:
-    """Yield consecutive pairs that one kernel call can take, up to CHUNK_BYTES of features."""
+    """Yield consecutive pairs that are answered together, up to CHUNK_BYTES of features."""
     chunk: list[Pair] = []
     total = 0
     for pair in _pairs(histories, vocabularies):

@@ -10,12 +10,12 @@ from typing import TypedDict
 import msgspec
 
 from dejacue.errors import InputError, unknown
-from dejacue.method._timelines import batch_timeline
+from dejacue.method._timelines import analysis_of, timeline_of
 from dejacue.method.contrast import Contrast
 from dejacue.method.coordinates import Coordinates, as_coordinates
 from dejacue.method.kernel import Engine
 from dejacue.method.kernel import engine as engine_named
-from dejacue.method.readout import HistoryBatch, Readout, View
+from dejacue.method.readout import Readout, View
 from dejacue.method.scan_readout import Scan
 from dejacue.method.timeline import Reading
 from dejacue.plugins import Registry, check_installed
@@ -134,29 +134,18 @@ class Plan:
         if name != DEFAULT_COORDINATES:
             raise InputError(f"examples need {DEFAULT_COORDINATES} coordinates, not {name}")
 
-    def batch(self, pairs: Sequence[Pair]) -> HistoryBatch:
-        """Return what the readout works on for several histories."""
-        for _, vocabulary in pairs:
-            self.check_examples(vocabulary)
-        histories, vocabularies = [h for h, _ in pairs], [v for _, v in pairs]
-        return HistoryBatch(self.readout, histories, vocabularies, self.coordinates, self.engine)
-
-    def answer(self, pairs: Sequence[Pair]) -> Timeline:
-        """Return the answers of several histories: one kernel call where the readout has one."""
-        batch = self.batch(pairs)
-        return batch_timeline(batch, self.readout.find(batch))
-
-    def run(self, pairs: Sequence[Pair]) -> Timeline:
-        """Return the timelines of a chunk; diagnostics come history by history."""
-        if not self.diagnostics:
-            return self.answer(pairs)
-        return Timeline.joined([self.analyse(self.view(*pair)) for pair in pairs])
-
     def view(self, history: History, vocabulary: Vocabulary) -> View:
         """Return what the readout works on for one history."""
         self.check_examples(vocabulary)
         return self.readout.view(history, vocabulary, self.coordinates, self.engine)
 
+    def answer(self, pairs: Sequence[Pair]) -> Timeline:
+        """Return the timelines of several histories."""
+        views = (self.view(*pair) for pair in pairs)
+        if not self.diagnostics:
+            return timeline_of(views)
+        return Timeline.joined([self.analyse(view) for view in views])
+
     def analyse(self, view: View, hints: bool = False) -> Timeline:
         """Return everything that the readout says of one history."""
-        return view.timeline(diagnostics=self.diagnostics, hints=hints)
+        return analysis_of(view, diagnostics=self.diagnostics, hints=hints)

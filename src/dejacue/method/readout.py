@@ -1,17 +1,11 @@
-"""Readout, the base of all ways from evidence to windows, and what it works on: a HistoryBatch of
-histories, or the View of one.
-
-find(batch)       windows of many histories as columns, in one kernel call where there is one
-view.timeline()   everything it knows of one history, computed once, with its evidence
-"""
+"""Readout, the base of all ways from evidence to windows, and View, what it works on: one history
+as it is seen through a vocabulary."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from functools import cached_property
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,61 +13,46 @@ from numpy.typing import NDArray
 from dejacue.errors import InputError, counted
 from dejacue.method import calibration as plain
 from dejacue.method import durations as d
-from dejacue.method._timelines import view_timeline
-from dejacue.method.coordinates import Coordinates, Directions, query_directions
+from dejacue.method.coordinates import Coordinates, query_directions
 from dejacue.method.filling import Filling, filling_of
-from dejacue.method.kernel import Answers, Engine, Ragged
-from dejacue.records import Evidence, History, Note, Timeline, Vocabulary
+from dejacue.method.kernel import Engine
+from dejacue.records import Evidence, History, Note, Vocabulary
 from dejacue.records.arrays import Floats, Ints
 
+if TYPE_CHECKING:
+    from functools import cached_property as cached_property
+else:
 
-class HistoryBatch:
-    """Histories, each seen through the query directions of its vocabulary by one readout."""
+    class cached_property:
+        """As in functools, which takes a lock before Python 3.12: 1 µs of the 15 of a history."""
 
-    def __init__(
-        self,
-        readout: Readout,
-        histories: Sequence[History],
-        vocabularies: Sequence[Vocabulary],
-        coordinates: Coordinates,
-        engine: Engine,
-    ) -> None:
-        self.readout, self.histories, self.vocabularies = readout, histories, vocabularies
-        self.coordinates, self.engine = coordinates, engine
-        pooling = readout.query_pooling
-        self.directions = [
-            query_directions(vocabulary, coordinates, pooling) for vocabulary in vocabularies
-        ]
+        def __init__(self, function: Any) -> None:
+            self.function, self.name, self.__doc__ = function, function.__name__, function.__doc__
 
-    @cached_property
-    def views(self) -> Sequence[View]:
-        """Return a view of each history."""
-        pairs = zip(self.histories, self.vocabularies, strict=True)
-        return [self.readout.view(h, v, self.coordinates, self.engine) for h, v in pairs]
-
-    @cached_property
-    def fillings(self) -> list[Filling | None]:
-        """Return what is filled in between the frames of each history; None where nothing is."""
-        return [filling_of(history) for history in self.histories]
-
-    @property
-    def distinct(self) -> slice:
-        """Select the vocabularies the engine needs: one where all histories share it, else all."""
-        shared = all(table is self.directions[0] for table in self.directions)
-        return slice(1) if shared else slice(None)
-
-    def tables(self) -> Ragged:
-        """Lay out a scan: every description in every observed run."""
-        return Ragged.of(self.histories, [d.queries for d in self.directions[self.distinct]])
-
-    def centres(self) -> NDArray[np.float32] | None:
-        """Return (H, d) trajectory centres, where the coordinates have them."""
-        if not self.coordinates.centred_frames:
-            return None
-        return self.engine.centres(self.tables())
+        def __get__(self, instance: Any, owner: Any = None) -> Any:
+            if instance is None:
+                return self
+            value = instance.__dict__[self.name] = self.function(instance)
+            return value
 
 
-class View(HistoryBatch):
+class Windows(NamedTuple):
+    """What is found in one history, in columns: first and last positions of observed frames.
+
+    state       number of the state of each window; None: there is one for each description
+    confirmed   whether a person has named a frame of it
+    places      the first and the last among all frames of the file, of a history with a filling
+    """
+
+    start: Ints
+    end: Ints
+    score: Floats
+    state: Ints | None = None
+    confirmed: Ints | None = None
+    places: tuple[Ints, Ints] | None = None
+
+
+class View:
     """One history as a readout sees it; each of its properties is computed once, when it is asked
     for. A readout that looks at more than the published evidence has a view of its own."""
 
@@ -85,40 +64,45 @@ class View(HistoryBatch):
         coordinates: Coordinates,
         engine: Engine,
     ) -> None:
-        super().__init__(readout, [history], [vocabulary], coordinates, engine)
-        self.history, self.vocabulary = history, vocabulary
+        self.readout, self.history, self.vocabulary = readout, history, vocabulary
+        self.coordinates, self.engine = coordinates, engine
+        self.directions = query_directions(vocabulary, coordinates, readout.query_pooling)
 
     @property
-    def views(self) -> Sequence[View]:
-        return [self]
-
-    @property
-    def query_directions(self) -> Directions:
-        return self.directions[0]
+    def queries(self) -> NDArray[np.float32]:
+        """Return the directions (Q, d) that frames are compared with."""
+        return self.directions.queries
 
     @cached_property
-    def centre_rows(self) -> NDArray[np.float32] | None:
-        return self.centres()
+    def filling(self) -> Filling | None:
+        """Return what is filled in between its frames; None where nothing is."""
+        return filling_of(self.history) if self.history.sampled else None
+
+    @cached_property
+    def centre(self) -> NDArray[np.float32] | None:
+        """Return (d,) the trajectory centre, where the coordinates have one."""
+        return self.engine.centre(self.history) if self.coordinates.centred_frames else None
 
     @cached_property
     def cosines(self) -> NDArray[np.float32]:
         """Return the cosines of frames with queries, (Q, N)."""
-        return self.engine.cosines(self.tables(), self.centre_rows)[0]
+        return self.engine.cosines(self.history, self.queries, self.centre)
 
     @cached_property
-    def answers(self) -> Answers:
+    def windows(self) -> Windows:
         """Return what is found."""
-        return self.readout.find_one(self)
+        return self.readout.find(self)
 
     @cached_property
     def evidence(self) -> Evidence:
         """Return what the readout looks at: here, the evidence of the published method."""
         smoothing = getattr(self.readout, "smoothing", PUBLISHED_WIDTH)
-        responses, centre, scale = self.engine.respond(self.tables(), [self.cosines], smoothing)
-        return Evidence(self.cosines, centre, scale, responses[0], self.history.frames)
+        runs, frames = self.history.run_offsets, self.history.frames
+        responses, centre, scale = self.engine.respond(self.cosines, runs, smoothing)
+        return Evidence(self.cosines, centre, scale, responses, frames)
 
     def confidences(self) -> Floats | None:
-        """Return how far to trust each answer, 0 … 1; None where the readout does not tell."""
+        """Return how far to trust each window, 0 … 1; None where the readout does not tell."""
         return None
 
     def fact_notes(self) -> tuple[Note, ...]:
@@ -128,10 +112,6 @@ class View(HistoryBatch):
     def hints(self) -> tuple[Note, ...]:
         """Return what else may be worth a look, given what was found."""
         return ()
-
-    def timeline(self, *, diagnostics: bool = False, hints: bool = False) -> Timeline:
-        """Return everything that the readout says of the history."""
-        return view_timeline(self, diagnostics, hints)
 
 
 @dataclass(frozen=True)
@@ -170,13 +150,8 @@ class Readout(ABC):
         return self.view_type(self, history, vocabulary, coordinates, engine)
 
     @abstractmethod
-    def find_one(self, view: View) -> Answers:
-        """Return the window of each description, or all occurrences of states, from what the view
-        has computed."""
-
-    def find(self, batch: HistoryBatch) -> Answers:
-        """Return the windows of a whole batch; readouts with a kernel make it one call."""
-        return Answers.joined([view.answers for view in batch.views])
+    def find(self, view: View) -> Windows:
+        """Return the window of each description, or all occurrences of states."""
 
     def bounds(self, history: History) -> Ints:
         """Return positions that no window crosses."""

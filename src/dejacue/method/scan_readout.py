@@ -5,7 +5,6 @@ Positions count observed frames.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import ClassVar
@@ -14,12 +13,11 @@ import numpy as np
 
 from dejacue.errors import InputError, unknown
 from dejacue.method import scan as s
-from dejacue.method.kernel import Answers, LengthSchedule
 from dejacue.method.readout import (
     PUBLISHED_WIDTH,
-    HistoryBatch,
     ScheduledReadout,
     View,
+    Windows,
     check_width,
 )
 from dejacue.records import History
@@ -29,16 +27,10 @@ RUNS = ("strict", "bridged")
 
 
 @lru_cache(maxsize=4096)
-def _schedule(lengths: tuple[int, ...], norm: str) -> tuple[Ints, Floats]:
+def schedule_of(lengths: tuple[int, ...], norm: str) -> tuple[Ints, Floats]:
     """Return the lengths and their norms as the engines take them."""
     flat = np.array(lengths, dtype=np.int64)
     return frozen(flat), frozen(np.ascontiguousarray(s.NORMS[norm](flat)))
-
-
-def schedule_of(per_history: Sequence[tuple[int, ...]], norm: str) -> LengthSchedule:
-    """Return one schedule per history."""
-    pairs = [_schedule(lengths, norm) for lengths in per_history]
-    return LengthSchedule([lengths for lengths, _ in pairs], [norms for _, norms in pairs])
 
 
 @dataclass(frozen=True)
@@ -67,25 +59,19 @@ class Scan(ScheduledReadout):
     def longest(self, history: History) -> int:
         return history.span if self.runs == "bridged" else history.longest_run
 
-    def find(self, batch: HistoryBatch) -> Answers:
-        if self.runs == "bridged":
-            return super().find(batch)
-        schedule = schedule_of([self.lengths(history) for history in batch.histories], self.norm)
-        return batch.engine.locate(batch.tables(), schedule, self.smoothing, batch.centres())
-
-    def find_one(self, view: View) -> Answers:
+    def find(self, view: View) -> Windows:
         if self.runs == "strict":
-            schedule = schedule_of([self.lengths(view.history)], self.norm)
-            return view.engine.locate(
-                view.tables(), schedule, self.smoothing, cosines=[view.cosines]
-            )
+            schedule = schedule_of(self.lengths(view.history), self.norm)
+            rows = view.history, view.queries, view.centre
+            view.cosines, found = view.engine.locate(*rows, self.smoothing, *schedule)
+            return Windows(*found)
         starts, ends, scores = self.candidates(view)
         if not len(starts):
             problem = f"history {view.history.id}: no duration has both ends on observed frames"
             raise InputError(f"{problem}; add shorter durations")
         best = s.select(starts, ends, scores)
         score = scores[np.arange(len(best)), best]
-        return Answers.at(view.history.frames, starts[best], ends[best], score)
+        return Windows(starts[best], ends[best], score)
 
     def bounds(self, history: History) -> Ints:
         whole = np.array([0, len(history)])

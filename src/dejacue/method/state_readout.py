@@ -11,15 +11,15 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dejacue.errors import InputError
 from dejacue.method import states
 from dejacue.method.filling import Filling
-from dejacue.method.kernel import Answers, EvidenceTables, Ragged
+from dejacue.method.kernel import Responses
 from dejacue.method.known_frames import (
     HALF,
     KnownFrames,
@@ -28,8 +28,8 @@ from dejacue.method.known_frames import (
     known_frames_of,
     membership_by_time,
 )
-from dejacue.method.readout import HistoryBatch, Readout, View
-from dejacue.records import Evidence, History, Note, Vocabulary
+from dejacue.method.readout import Readout, View, Windows, cached_property
+from dejacue.records import Evidence, History, Note
 from dejacue.records.arrays import Floats, Ints
 
 FRAMES_WITHOUT_TIMES = 4.0  # 0.8 s at the 5 frames a second of VOST
@@ -94,28 +94,12 @@ class StateReadout(Readout):
     def query_pooling(self) -> float:
         return self.pooling
 
-    @abstractmethod
-    def compute(self, batch: HistoryBatch, tables: Ragged, out: EvidenceTables | None) -> Answers:
-        """Return the windows of a batch, from features, in one call of the engine.
-
-        out   tables to fill on the way, if any
-        """
-
-    def find(self, batch: HistoryBatch) -> Answers:
-        if any(v.frame_examples or v.changes for v in batch.vocabularies):
-            return super().find(batch)
-        return self.compute(batch, self.tables(batch), None)
-
-    def find_one(self, view: View) -> Answers:
-        return view.answers
-
-    def tables(self, batch: HistoryBatch) -> Ragged:
-        """Lay out a row per state where descriptions share a window, else one per description."""
-        directions = batch.directions[batch.distinct]
-        smoothing = [self.smoothing_of(history) for history in batch.histories]
-        cuts, weights = [cuts for cuts, _ in smoothing], [weights for _, weights in smoothing]
-        queries = [table.states if self.pooling == 1 else table.queries for table in directions]
-        return Ragged(batch.histories, queries, cuts, weights)
+    def find(self, view: View) -> Windows:
+        assert isinstance(view, StateView)
+        if not view.vocabulary.frame_examples and not view.vocabulary.changes:
+            return view.find_by_words()
+        assert view.known is not None
+        return view.find_known(view.known)
 
     def bounds(self, history: History) -> Ints:
         return states.stretches(history, None if isinstance(self.bridge, str) else self.bridge)
@@ -154,8 +138,17 @@ class StateView(View, ABC):
     readout: StateReadout
 
     @abstractmethod
-    def find_known(self, known: Known) -> Answers:
+    def find_by_words(self) -> Windows:
+        """Return the windows of words."""
+
+    @abstractmethod
+    def find_known(self, known: Known) -> Windows:
         """Return the windows beside known frames."""
+
+    @property
+    def queries(self) -> NDArray[np.float32]:
+        """Return a direction per state where descriptions share a window, else per description."""
+        return self.directions.states if self.readout.pooling == 1 else self.directions.queries
 
     @cached_property
     def smoothing(self) -> Smoothing:
@@ -163,11 +156,9 @@ class StateView(View, ABC):
         return self.readout.smoothing_of(self.history)
 
     @cached_property
-    def seen(self) -> tuple[Answers, EvidenceTables]:
-        """Return the windows of words, and the evidence tables behind them."""
-        tables = self.readout.tables(self)
-        evidence = EvidenceTables.of(tables)
-        return self.readout.compute(self, tables, evidence), evidence
+    def smoothed(self) -> Responses:
+        """Return the evidence of words: responses (R, N), and the centre and scale of each row."""
+        return self.engine.smooth(self.cosines, self.history.frames, *self.smoothing)
 
     @cached_property
     def facts(self) -> KnownFrames:
@@ -181,9 +172,9 @@ class StateView(View, ABC):
     @cached_property
     def by_words(self) -> Floats | None:
         """Return (S, N) the evidence of words; None without words."""
-        if not self.query_directions.queries.shape[1]:
+        if not self.queries.shape[1]:
             return None
-        return self.seen[1].responses[0][: len(self.vocabulary.states)]
+        return self.smoothed[0][: len(self.vocabulary.states)]
 
     @cached_property
     def membership(self) -> Floats:
@@ -197,10 +188,6 @@ class StateView(View, ABC):
             return None
         return Known(self.facts, self.membership, self.by_words)
 
-    @cached_property
-    def answers(self) -> Answers:
-        return self.seen[0] if self.known is None else self.find_known(self.known)
-
     def fact_notes(self) -> tuple[Note, ...]:
         """Say so where the windows are those that the named frames give by position alone."""
         if self.known is None or not len(self.facts.looked) or self.history.still:
@@ -208,7 +195,7 @@ class StateView(View, ABC):
         by_time = membership_by_time(self.history, self.facts)
         blind = self.find_known(Known(self.facts, by_time, None, blind=True))
         same = all(
-            np.array_equal(getattr(blind, name), getattr(self.answers, name))
+            np.array_equal(getattr(blind, name), getattr(self.windows, name))
             for name in ("state", "start", "end")
         )
         return (WITHOUT_PIXELS,) if same else ()
@@ -231,21 +218,14 @@ class StateView(View, ABC):
     def evidence(self) -> Evidence:
         rows, frames = self.vocabulary.labels, self.history.frames
         if self.known is None:
-            tables = self.seen[1]
             if self.readout.pooling != 1:
                 rows = np.arange(len(rows))
-            return Evidence(
-                tables.cosines[0][rows],
-                tables.centre[rows],
-                tables.scale[rows],
-                tables.responses[0][rows],
-                frames,
-                "mean",
-                self.labels,
-            )
+            responses, centre, scale = (column[rows] for column in self.smoothed)
+            cosines = self.cosines[rows]
+            return Evidence(cosines, centre, scale, responses, frames, "mean", self.labels)
         cosines = np.zeros((len(rows), len(frames)), np.float32)
         if self.by_words is not None:
-            cosines = self.seen[1].cosines[0][rows]
+            cosines = self.cosines[rows]
         return Evidence(
             cosines,
             np.full(len(rows), HALF),
@@ -261,32 +241,18 @@ Occurrence = tuple[int, int, int, float]  # number of the state, first and last 
 
 
 def occurrences(
-    history: History,
-    rows: Sequence[Occurrence],
-    facts: KnownFrames | None = None,
-    filling: Filling | None = None,
-) -> Answers:
+    rows: Sequence[Occurrence], facts: KnownFrames | None = None, filling: Filling | None = None
+) -> Windows:
     """Return occurrences of one history as columns; with a filling, rows count its places."""
     state, start, end = np.array([row[:3] for row in rows], np.int64).reshape(-1, 3).T
-    score, places = np.array([row[3] for row in rows]), (start, end)
+    score, places, confirmed = np.array([row[3] for row in rows]), None, None
     if filling is not None:
+        places = start, end
         start, end = filling.positions(start, end)
-    answers = Answers.at(history.frames, start, end, score)
-    answers.subject, answers.state = np.zeros(len(rows), np.int64), state
-    if filling is not None:
-        answers.first_place, answers.last_place = places
     if facts is not None:
         windows = zip(state.tolist(), start.tolist(), end.tolist(), strict=True)
-        answers.confirmed = np.array([facts.shows(s, (a, b)) for s, a, b in windows], np.int64)
-    return answers
-
-
-def of_states(answers: Answers, vocabularies: Sequence[Vocabulary]) -> Answers:
-    """Return answers that are one for each state, in order, of these vocabularies as such."""
-    counts = [len(vocabulary.states) for vocabulary in vocabularies]
-    answers.subject = np.repeat(np.arange(len(counts)), counts)
-    answers.state = np.concatenate([np.arange(count) for count in counts])
-    return answers
+        confirmed = np.array([facts.shows(s, (a, b)) for s, a, b in windows], np.int64)
+    return Windows(start, end, score, state, confirmed, places)
 
 
 def is_number(value: Any, least: float = 0.0, most: float = np.inf) -> bool:

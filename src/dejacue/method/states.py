@@ -1,4 +1,4 @@
-"""Evidence for states and its best window, in plain numpy: the oracle of the compiled states.h.
+"""Evidence for states and its best window, in plain numpy.
 
 Cosines are smoothed over time inside stretches (runs between which short gaps are bridged), brought
 to mean 0 and deviation 1, and every window is compared with all other observed frames:
@@ -92,9 +92,9 @@ def smooth(
     totals = _weighted(np.ones((1, len(frames))), frames, cuts, weights)[0]
     out = _weighted(cosines.astype(np.float64), frames, cuts, weights) / totals
     count = out.shape[1]
-    centre = np.cumsum(out, axis=1)[:, -1] / count  # from left to right, as the kernel sums
+    centre = out.mean(axis=1)
     out -= centre[:, None]
-    scale = np.maximum(np.sqrt(np.cumsum(out * out, axis=1)[:, -1] / count), MIN_SCALE)
+    scale = np.maximum(np.sqrt(np.einsum("rn,rn->r", out, out) / count), MIN_SCALE)
     out /= scale[:, None]
     return out, centre, scale
 
@@ -121,23 +121,35 @@ def contrast_norms(count: int) -> Floats:
     return norms
 
 
-def search(responses: Floats, cuts: Ints, total: int) -> tuple[Ints, Ints, Floats]:
-    """Return the best window of each row inside a stretch, under the tie rule of scan.py.
-
-    responses   (R, n): all ``total`` observed frames of a history, or a part of them
+def search(responses: Floats, cuts: Ints) -> tuple[Ints, Ints, Floats]:
+    """Return the best window of each row (R, N) inside a stretch, under the tie rule of scan.py.
 
     A row in which nothing stands out gives its first frame.
     """
-    start, end = np.zeros((2, len(responses)), np.int64)
-    score = np.zeros(len(responses))
-    norms = contrast_norms(total)[: responses.shape[1] + 1]
-    for q in np.flatnonzero(np.abs(responses).max(axis=1) > NOTHING).tolist():
-        start[q], end[q], score[q] = _best(responses[q], cuts.tolist(), norms)
-    return start, end, score
+    norms, edges = contrast_norms(responses.shape[1]), cuts.tolist()
+    return _columns([_best(row, edges, norms) for row in responses])
+
+
+def search_parts(
+    responses: Floats, rows: Ints, first: Ints, stop: Ints
+) -> tuple[Ints, Ints, Floats]:
+    """Return the best window of parts of rows (R, N): from ``first`` to before ``stop``."""
+    norms, windows = contrast_norms(responses.shape[1]), []
+    for row, a, b in zip(rows.tolist(), first.tolist(), stop.tolist(), strict=True):
+        start, end, score = _best(responses[row, a:b], [0, b - a], norms)
+        windows.append((a + start, a + end, score))
+    return _columns(windows)
+
+
+def _columns(windows: list[s.ScoredWindow]) -> tuple[Ints, Ints, Floats]:
+    start, end = np.array([window[:2] for window in windows], np.int64).reshape(-1, 2).T
+    return start, end, np.array([window[2] for window in windows], np.float64)
 
 
 def _best(row: Floats, cuts: list[int], norms: Floats) -> s.ScoredWindow:
     """Try every window, some starts at a time."""
+    if not np.abs(row).max() > NOTHING:
+        return 0, 0, 0.0
     prefix = np.concatenate(([0.0], np.cumsum(row)))
     best = -np.inf
     near: list[s.ScoredWindow] = []

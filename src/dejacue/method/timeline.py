@@ -35,11 +35,11 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import pairwise
 from typing import ClassVar, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dejacue.errors import InputError
 from dejacue.method import _labelling as labelling
@@ -47,9 +47,9 @@ from dejacue.method import constrained, trust
 from dejacue.method._labelling import Nodes, Order
 from dejacue.method._timelines import quoted
 from dejacue.method.filling import Filling
-from dejacue.method.kernel import Answers, Engine, EvidenceTables, Labelling, Ragged
+from dejacue.method.kernel import Engine
 from dejacue.method.known_frames import HALF, KnownFrames
-from dejacue.method.readout import HistoryBatch
+from dejacue.method.readout import Windows, cached_property
 from dejacue.method.scan import ScoredWindow
 from dejacue.method.state_readout import (
     Known,
@@ -80,31 +80,57 @@ class ReadingView(StateView):
         assert self.known is not None
         return self._read_known(self.known)
 
-    def find_known(self, known: Known) -> Answers:
+    @property
+    def queries(self) -> NDArray[np.float32]:
+        """Return a direction per state; beside a single one, that other videos show, none of it."""
+        rows = super().queries
+        return np.concatenate([rows, -rows]) if len(rows) == 1 else rows
+
+    @cached_property
+    def labelled(self) -> tuple[Ints, Floats]:
+        """Return the path by words, through all places of a filling, and its levels."""
+        self.readout.check_stay(self.history, self.smoothing[0])
+        return self.readout.path(*self._ground_of_words, self.smoothed[0])
+
+    @property
+    def _ground_of_words(self) -> tuple[Engine, Vocabulary, Filling | None, Ints]:
+        return self.engine, self.vocabulary, self.filling, self.smoothing[0]
+
+    @property
+    def path_of_words(self) -> Ints:
+        """Return the path by words through the observed frames, (N,)."""
+        path = self.labelled[0]
+        return path if self.filling is None else path[self.filling.observed]
+
+    def find_by_words(self) -> Windows:
+        path = self.labelled[0]
+        return self.readout.windows_of(*self._ground_of_words, self.smoothed[0], path)
+
+    def find_known(self, known: Known) -> Windows:
         read = self.read if known is self.known else self._read_known(known)
-        return occurrences(self.history, read.windows, known.facts, self.fillings[0])
+        return occurrences(read.windows, known.facts, self.filling)
 
     @cached_property
     def labels(self) -> Ints:
-        path = self.seen[1].paths[0] if self.known is None else self.read.path
+        path = self.path_of_words if self.known is None else self.read.path
         return np.where(path == len(self.vocabulary.states), -1, path)
 
     def confidences(self) -> Floats:
-        answers, facts = self.answers, self.facts
-        if not len(answers.start):
+        windows, facts = self.windows, self.facts
+        if not len(windows.start):
             return np.empty(0)
         if len(facts.looked):
             return self.separations
         cuts = self.readout.not_crossed(self.smoothing[0])
         cuts = cuts if self.known is None else cuts_beside(facts, cuts)
         parts = [part for part in stretches(self.labels, cuts) if part[0] >= 0]
-        agreement = trust.second_opinion(self, parts, answers.start, answers.end)
+        agreement = trust.second_opinion(self, parts, windows.start, windows.end)
         return (self.separations + agreement) / 2
 
     @cached_property
     def separations(self) -> Floats:
         """Return how far the looks of each occurrence lie from those of the other states."""
-        state, start, end = self.answers.state, self.answers.start, self.answers.end
+        start, end, _, state, *_ = self.windows
         assert state is not None
         return trust.separation(self, self.labels, state, start, end, self.smoothing)
 
@@ -114,7 +140,7 @@ class ReadingView(StateView):
     def hints(self) -> tuple[Note, ...]:
         """Name the states that are not found, and those that look like the others; say that words
         give every frame to a state."""
-        state = self.answers.state
+        state = self.windows.state
         assert state is not None
         names, notes = list(self.vocabulary.states), list(super().hints())
         if doubtful := self._doubtful_states(state):
@@ -161,7 +187,7 @@ class ReadingView(StateView):
     def _of_changes(self, ground: Ground) -> Read:
         facts, evidence = ground.known.facts, ground.known.evidence
         assert evidence is not None
-        levels, exhaustive = self.seen[1].levels[0], self.vocabulary.exhaustive
+        levels, exhaustive = self.labelled[1], self.vocabulary.exhaustive
         rows = evidence if len(evidence) == len(levels) else np.concatenate([evidence, -evidence])
         nodes = self.readout.nodes(self.vocabulary)
         path = self._path(ground, facts, rows - levels[:, None], nodes, 1.0)
@@ -171,7 +197,7 @@ class ReadingView(StateView):
 
     def _ground(self, known: Known, alike: list[Floats | None]) -> Ground:
         """Return what a history is read by; its filling, where frames were left out."""
-        filling, bounds, stay = self.fillings[0], self.smoothing[0], self.readout.stay
+        filling, bounds, stay = self.filling, self.smoothing[0], self.readout.stay
         self.readout.check_stay(self.history, bounds)
         cuts = cuts_beside(known.facts, self.readout.not_crossed(bounds))
         if filling is None:
@@ -256,7 +282,7 @@ class ReadingView(StateView):
         share: float,
     ) -> Ints:
         cost = share * self.readout.cost(rows.shape[1])
-        path = constrained.path(self.engine, rows, facts, ground.bounds, nodes, cost, ground.stay)
+        path = constrained.path(self.engine, rows, facts, nodes, cost, ground.stay)
         return path if ground.filling is None else ground.filling.visible(path, ground.cuts)
 
 
@@ -291,21 +317,6 @@ class Reading(StateReadout):
         order = labelling.checked_order(self.order)
         vars(self).update(switch=float(self.switch), stay=int(self.stay), order=order)
 
-    def compute(self, batch: HistoryBatch, tables: Ragged, out: EvidenceTables | None) -> Answers:
-        evidence = EvidenceTables.of(tables) if out is None else out
-        rules = self.rules(batch, tables)
-        batch.engine.label(tables, batch.centres(), evidence, rules)
-        parts = []
-        for h, history in enumerate(batch.histories):
-            vocabulary, rows, path = batch.vocabularies[h], evidence.responses[h], evidence.paths[h]
-            filling = batch.fillings[h]
-            read = batch.engine, vocabulary, filling, tables.runs[h]
-            if filling is not None:
-                path, evidence.levels[h] = self.path(*read, rows)
-                evidence.paths[h] = path[filling.observed]
-            parts.append(self.answers_of(history, *read, rows, path))
-        return Answers.joined(parts)
-
     def path(
         self,
         engine: Engine,
@@ -325,22 +336,20 @@ class Reading(StateReadout):
         stay = self.stay
         if filling is not None:
             gains, stay, cuts = filling.rows(gains), filling.stay(stay, cuts), filling.cuts(cuts)
-        costs = np.array([self.cost(gains.shape[1] + elsewhere)])
+        cost = self.cost(gains.shape[1] + elsewhere)
         stay = min(stay, int(np.diff(cuts).max()))
-        rules = Labelling([self.nodes(vocabulary)], costs, stay, rounds)
-        path, levels = engine.label_responses(gains, cuts, rules)
+        path, levels = engine.label(gains, self.nodes(vocabulary), cost, stay, rounds)
         return path if filling is None else filling.visible(path, cuts), levels
 
-    def answers_of(
+    def windows_of(
         self,
-        history: History,
         engine: Engine,
         vocabulary: Vocabulary,
         filling: Filling | None,
         cuts: Ints,
         rows: Floats,
         path: Ints,
-    ) -> Answers:
+    ) -> Windows:
         """Return the occurrences that a path shows; rows: the evidence (R, N)."""
         if filling is not None:
             rows, cuts = filling.rows(rows), filling.cuts(cuts)
@@ -348,27 +357,11 @@ class Reading(StateReadout):
         if len(vocabulary.states) == 1:
             parts = [part for part in parts if part[0] == 0]
         windows = inside_stretches(engine, rows, parts, vocabulary.exhaustive, filling)
-        return occurrences(history, windows, None, filling)
+        return occurrences(windows, None, filling)
 
     def not_crossed(self, cuts: Ints) -> Ints:
         """Return the cuts that end an occurrence: all but where a state holds once."""
         return cuts[[0, -1]] if self.irreversible else cuts
-
-    def tables(self, batch: HistoryBatch) -> Ragged:
-        """Add, to the row of a single state that other videos show, that of none."""
-        tables = super().tables(batch)
-        if all(len(queries) > 1 for queries in tables.queries):
-            return tables
-        queries = [np.concatenate([q, -q]) if len(q) == 1 else q for q in tables.queries]
-        return Ragged(tables.histories, queries, tables.runs, tables.weights)
-
-    def rules(self, batch: HistoryBatch, tables: Ragged) -> Labelling:
-        """Return how paths may go, for the engine."""
-        for history, cuts in zip(batch.histories, tables.runs, strict=True):
-            self.check_stay(history, cuts)
-        nodes = [self.nodes(vocabulary) for vocabulary in batch.vocabularies]
-        costs = np.array([self.cost(len(history)) for history in batch.histories])
-        return Labelling(nodes, costs, self.stay, ROUNDS)
 
     def check_stay(self, history: History, cuts: Ints) -> None:
         """Refuse a stay that fits into no stretch."""
@@ -473,12 +466,9 @@ def trimmed(
     """Return of each stretch the window that differs most from the rest of the history."""
     if not parts:  # of a single state, where the path is never in it
         return []
-    rows = [np.ascontiguousarray(evidence[state : state + 1, a:b]) for state, a, b in parts]
-    windows = (column.tolist() for column in engine.search_parts(rows, evidence.shape[1]))
-    return [
-        (state, first + start, first + end, score)
-        for (state, first, _), start, end, score in zip(parts, *windows, strict=True)
-    ]
+    state, first, stop = np.array(parts, np.int64).T.copy()
+    windows = (column.tolist() for column in engine.search_parts(evidence, state, first, stop))
+    return list(zip(state.tolist(), *windows, strict=True))
 
 
 def whole(

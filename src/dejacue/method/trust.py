@@ -20,7 +20,6 @@ import numpy as np
 
 from dejacue.method import durations, scan
 from dejacue.method.coordinates import query_directions
-from dejacue.method.kernel import LengthSchedule, Ragged
 from dejacue.method.known_frames import Smoothing, smoothed_rows
 from dejacue.method.readout import PUBLISHED_WIDTH, View
 from dejacue.records.arrays import Flags, Floats, Ints
@@ -28,7 +27,7 @@ from dejacue.records.arrays import Flags, Floats, Ints
 MAX_MOMENTS = 64  # frames, evenly spread, that stand for the looks of a history
 ALIKE = 0.22  # the highest L of a state, lowest tenth on half A, by reproduce beyond-trust
 LENGTHS = np.array(durations.PUBLISHED, np.int64)
-SCHEDULE = LengthSchedule([LENGTHS], [scan.NORMS["sqrt"](LENGTHS)])
+NORMS = scan.NORMS["sqrt"](LENGTHS)
 
 
 def separation(
@@ -72,16 +71,15 @@ def second_opinion(
     """Return P of each occurrence; parts: the state, first position and end of its stretch."""
     history, labels = view.history, view.vocabulary.labels
     directions = query_directions(view.vocabulary, view.coordinates, 0.0)
-    batch = Ragged.of([history], [directions.queries])
-    cosines = view.engine.cosines(batch, view.centre_rows)
-    responses = view.engine.respond(batch, cosines, PUBLISHED_WIDTH)[0][0]
     runs = history.run_offsets
+    cosines = view.engine.cosines(history, directions.queries, view.centre)
+    responses = view.engine.respond(cosines, runs, PUBLISHED_WIDTH)[0]
     agreement = np.empty(len(parts))
     for row, (state, first, stop) in enumerate(parts):
         inner = runs[(runs > first) & (runs < stop)] - first
         offsets = np.concatenate(([0], inner, [stop - first]))
-        rows = np.ascontiguousarray(responses[labels == state, first:stop])
-        starts, ends, _ = view.engine.scan(rows, offsets, SCHEDULE)
+        rows = responses[labels == state, first:stop]
+        starts, ends, _ = view.engine.scan(rows, offsets, LENGTHS, NORMS)
         common = np.minimum(ends + first, end[row]) - np.maximum(starts + first, start[row]) + 1
         common = np.maximum(common, 0)
         either = ends - starts + end[row] - start[row] + 2 - common

@@ -86,8 +86,8 @@ def _read(
     history = perturb.drop_frames(entry, rng, rate)
     view = plan.view(history, entry.vocabulary)
     offsets, references = history.run_offsets, corpus.references[corpus.rows[entry.id]]
-    schedule = schedule_of([SCAN.lengths(history)], "sqrt")
-    start, end, _ = view.engine.scan(view.evidence.responses, offsets, schedule)
+    schedule = schedule_of(SCAN.lengths(history), "sqrt")
+    start, end, _ = view.engine.scan(view.evidence.responses, offsets, *schedule)
     starts, ends, scores = Scan(runs="bridged").candidates(view)
     best = select(starts, ends, scores)
     readings = {}

@@ -13,7 +13,6 @@ from dejacue.evaluation import tiou
 from dejacue.evaluation.overlap import METRICS
 from dejacue.method.coordinates import query_directions
 from dejacue.method.durations import SCHEDULES
-from dejacue.method.kernel import Ragged
 from dejacue.method.localization import candidates, evidence
 from dejacue.method.plan import Plan
 from dejacue.method.readout import Readout
@@ -229,10 +228,10 @@ def residuals(benchmark: Benchmark) -> Result:
     for entry in corpus.entries:
         unit = query_directions(entry.vocabulary, plan.coordinates)
         scaled = (unit.queries * unit.residual_norms[:, None]).astype(np.float32)
-        tables = Ragged.of([entry.history], [scaled])
-        schedule = schedule_of([SCAN.lengths(entry.history)], "sqrt")
-        located = plan.engine.locate(tables, schedule, 3, plan.engine.centres(tables))
-        raw.append(np.stack([located.first, located.last], axis=1))
+        history, engine = entry.history, plan.engine
+        schedule = schedule_of(SCAN.lengths(history), "sqrt")
+        _, found = engine.locate(history, scaled, engine.centre(history), 3, *schedule)
+        raw.append(history.frames[np.stack(found[:2], axis=1)])
         norms += unit.residual_norms.tolist()
     chosen = {"raw": np.concatenate(raw), "unit": corpus.windows("dual")}
     equal = float((chosen["raw"] == chosen["unit"]).all(axis=1).sum())

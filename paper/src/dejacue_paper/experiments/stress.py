@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 
 from dejacue.evaluation import bootstrap_interval
 from dejacue.evaluation.overlap import METRICS
-from dejacue.method.kernel import Ragged
 from dejacue.method.plan import Plan
 from dejacue.method.scan_readout import schedule_of
 from dejacue.records import History, Vocabulary
@@ -58,10 +57,10 @@ def shifts(benchmark: Benchmark) -> Result:
         orders = [perturb.shift_order(history, np.random.default_rng(1 + k)) for k in range(count)]
         # Cosines, their centre and their scale do not depend on the order of the frames.
         rolled = view.cosines[:, np.array(orders)].swapaxes(0, 1).reshape(-1, len(history))
-        many = Ragged.of([history], [np.tile(view.query_directions.queries, (count, 1))])
-        responses, _, _ = view.engine.respond(many, [rolled], 3)
-        schedule = schedule_of([SCAN.lengths(history)], "sqrt")
-        start, end, _ = view.engine.scan(responses[0], history.run_offsets, schedule)
+        schedule = schedule_of(SCAN.lengths(history), "sqrt")
+        start, end, _ = view.engine.locate_cosines(
+            np.ascontiguousarray(rolled), history.run_offsets, 3, *schedule
+        )
         frames = history.frames[np.stack([start, end], axis=1)]
         chosen[:, rows] = frames.reshape(count, -1, 2)
     whole = corpus.means(corpus.scores(corpus.windows("dual")))[:, 1]

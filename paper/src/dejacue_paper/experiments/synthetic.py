@@ -59,8 +59,8 @@ def selected(responses: Table, norm: str, using: str) -> NDArray[np.int64]:
     """Return (grids, trials, 2) windows."""
     windows = np.empty((len(GRIDS), len(responses), 2), np.int64)
     for g, grid in enumerate(GRIDS):
-        schedule = schedule_of([grid.lengths(FRAMES)], norm)
-        start, end, _ = engine(using).scan(responses, WHOLE, schedule)
+        schedule = schedule_of(grid.lengths(FRAMES), norm)
+        start, end, _ = engine(using).scan(responses, WHOLE, *schedule)
         windows[g] = np.stack([start, end], axis=1)
     return windows
 

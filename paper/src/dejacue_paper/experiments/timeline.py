@@ -21,6 +21,7 @@ from dejacue.evaluation.segmentation import (
     segment_f1,
     segments_of,
 )
+from dejacue.method._timelines import timeline_of
 from dejacue.method.localization import analyse
 from dejacue.method.plan import Plan
 from dejacue.method.timeline import ReadingView
@@ -279,7 +280,7 @@ def _apart(history: History, vocabulary: Vocabulary) -> list[tuple[str, float, I
     """Return each state that is found, its highest L and its best occurrence."""
     view = Plan.of().view(history, vocabulary)
     assert isinstance(view, ReadingView)
-    timeline, found = view.timeline(), view.answers.state
+    timeline, found = timeline_of([view]), view.windows.state
     return [
         (name, float(view.separations[found == state].max()), best)
         for state, name in enumerate(vocabulary.states)

@@ -33,11 +33,9 @@ from dejacue.files.documents import as_json, declared, read_json
 from dejacue.method import scan as s
 from dejacue.method.contrast import Contrast, ContrastView
 from dejacue.method.coordinates import as_coordinates, check_pair
-from dejacue.method.kernel import Answers
 from dejacue.method.plan import DEFAULT_COORDINATES, Plan
-from dejacue.method.readout import Readout, View
+from dejacue.method.readout import Readout, View, Windows
 from dejacue.method.scan_readout import Scan
-from dejacue.method.state_readout import of_states
 from dejacue.records import Evidence, History, Note, Reference, Vocabulary, Window
 from dejacue_paper.method.windows import best_of_descriptions
 
@@ -106,7 +104,7 @@ class FeatureTables:
         """Return the evidence of contrast: for each description, that of its state."""
         view, coordinates = self.view, as_coordinates("vocabulary")
         pooled = ContrastView(CONTRAST, view.history, view.vocabulary, coordinates, view.engine)
-        return pooled.seen[1].responses[0][self.labels]
+        return pooled.smoothed[0][self.labels]
 
     @cached_property
     def _absolute(self) -> View:
@@ -204,14 +202,6 @@ class CalibratedView(View):
         return model.combined(FeatureTables(self).of(model.features))
 
     @cached_property
-    def answers(self) -> Answers:
-        start, end, score = self.readout.windows(self, self.log_odds)
-        answers = Answers.at(self.history.frames, start, end, score)
-        if self.readout.features != ("contrast",):
-            return answers
-        return of_states(answers.rows(self.query_directions.firsts), [self.vocabulary])
-
-    @cached_property
     def evidence(self) -> Evidence:
         """Return the log-odds, with the cosines of the published evidence."""
         odds = self.log_odds
@@ -276,13 +266,18 @@ class Calibrated(Readout):
         cuts = self.bounds(view.history)
         if self.rule == "sum":
             return largest_sum(odds, cuts)
-        return view.engine.search(np.ascontiguousarray(odds), cuts, odds.shape[1])
+        return view.engine.search(odds, cuts)
 
     def bounds(self, history: History) -> NDArray[np.int64]:
         return history.run_offsets if self.rule == "sum" else CONTRAST.bounds(history)
 
-    def find_one(self, view: View) -> Answers:
-        return view.answers
+    def find(self, view: View) -> Windows:
+        assert isinstance(view, CalibratedView)
+        start, end, score = self.windows(view, view.log_odds)
+        if self.features != ("contrast",):
+            return Windows(start, end, score)
+        firsts = view.directions.firsts
+        return Windows(start[firsts], end[firsts], score[firsts], np.arange(len(firsts)))
 
     def notes(self, history: History) -> tuple[Note, ...]:
         return () if self.recommended else (NOT_AHEAD,)
@@ -373,11 +368,10 @@ class LabelledHistory:
             odds = readout.combined(self.features(readout.features))
             start, end, _ = readout.windows(self.view, odds)
         else:
-            answers = self.view.answers
-            if answers.state is not None:
-                pair = self.view.history, self.view.vocabulary
-                answers = best_of_descriptions(answers, [pair])
-            start, end = answers.start[self.rows], answers.end[self.rows]
+            found = self.view.windows
+            if found.state is not None:
+                found = best_of_descriptions(found, self.view.vocabulary)
+            start, end = found.start[self.rows], found.end[self.rows]
         frames = self.view.history.frames
         return [Window(int(frames[a]), int(frames[b])) for a, b in zip(start, end, strict=True)]
 

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from dejacue.errors import InputError
 from dejacue.method.coordinates import check_pair
 from dejacue.method.plan import Plan
-from dejacue.method.readout import HistoryBatch, Readout, View
+from dejacue.method.readout import Readout, View
 from dejacue.models.encoders.mini import content_words
 from dejacue.records import History, Vocabulary
 
@@ -33,7 +33,7 @@ def state_p_values(
     plan = Plan.of(None, "contrast", None, False, engine)
     view = plan.view(history, vocabulary)
     null = null_scores(plan.readout, view, unrelated_to(vocabulary, unrelated))
-    scores = view.answers.score
+    scores = view.windows.score
     return dict(zip(vocabulary.states, p_values(scores, null).tolist(), strict=True))
 
 
@@ -67,9 +67,8 @@ def null_scores(readout: Readout, view: View, others: Sequence[Vocabulary]) -> N
     description)."""
     for vocabulary in others:
         check_pair(view.history, vocabulary)
-    histories = [view.history] * len(others)
-    batch = HistoryBatch(readout, histories, others, view.coordinates, view.engine)
-    return readout.find(batch).score
+    views = (readout.view(view.history, v, view.coordinates, view.engine) for v in others)
+    return np.concatenate([other.windows.score for other in views])
 
 
 def _words(vocabulary: Vocabulary) -> frozenset[str]:

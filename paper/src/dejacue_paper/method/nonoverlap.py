@@ -10,10 +10,8 @@ from numpy.typing import NDArray
 
 from dejacue.errors import InputError
 from dejacue.method import scan as s
-from dejacue.method.kernel import Answers
-from dejacue.method.readout import PUBLISHED_WIDTH, ScheduledReadout, View
+from dejacue.method.readout import PUBLISHED_WIDTH, ScheduledReadout, View, Windows
 from dejacue.method.scan_readout import Scan
-from dejacue.method.state_readout import of_states
 
 MAX_STATES = 12  # the solver looks at every subset of states
 
@@ -35,7 +33,7 @@ class NonOverlap(ScheduledReadout):
         scan = Scan(norm=self.norm, smoothing=self.smoothing)  # refuses what it does not know
         object.__setattr__(self, "smoothing", scan.smoothing)
 
-    def find_one(self, view: View) -> Answers:
+    def find(self, view: View) -> Windows:
         scan = Scan(self.durations, self.norm, smoothing=self.smoothing)
         starts, ends, scores = scan.candidates(view)
         labels = view.vocabulary.labels
@@ -53,8 +51,7 @@ class NonOverlap(ScheduledReadout):
                 f"{len(view.history)} observed frames; add shorter durations"
             )
         score = pooled[np.arange(states), chosen]
-        answers = Answers.at(view.history.frames, starts[chosen], ends[chosen], score)
-        return of_states(answers, [view.vocabulary])
+        return Windows(starts[chosen], ends[chosen], score, np.arange(states))
 
 
 def best_disjoint(

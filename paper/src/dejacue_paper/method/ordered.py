@@ -24,9 +24,8 @@ from dejacue.errors import InputError, counted
 from dejacue.method import _labelling as labelling
 from dejacue.method._labelling import Order
 from dejacue.method._timelines import in_frames, quoted
-from dejacue.method.kernel import Answers, EvidenceTables, Ragged
 from dejacue.method.known_frames import HALF
-from dejacue.method.readout import HistoryBatch, Readout, View
+from dejacue.method.readout import Readout, View, Windows
 from dejacue.method.segmentation import STILL, reduced
 from dejacue.method.state_readout import Known, StateReadout, StateView, is_number, occurrences
 from dejacue.records import History, Note, Vocabulary, Window
@@ -58,8 +57,7 @@ class OrderedView(StateView):
 
     readout: Ordered
 
-    @cached_property
-    def answers(self) -> Answers:
+    def find_by_words(self) -> Windows:
         """Return the part of each state; it may cross an absence, since its state holds once."""
         states = order_of(self.readout.order, self.history, self.vocabulary)
         lead = labelling.leads(self.rows)
@@ -67,10 +65,10 @@ class OrderedView(StateView):
             (state, first, end - 1, float(lead[state, first:end].sum()))
             for state, (first, end) in zip(states, pairwise(self.edges.tolist()), strict=True)
         ]
-        return occurrences(self.history, parts, None if self.known is None else self.facts)
+        return occurrences(parts, None if self.known is None else self.facts)
 
-    def find_known(self, known: Known) -> Answers:
-        return self.answers
+    def find_known(self, known: Known) -> Windows:
+        return self.find_by_words()
 
     @cached_property
     def edges(self) -> Ints:
@@ -151,16 +149,10 @@ class Ordered(StateReadout):
             object.__setattr__(self, name, float(getattr(self, name)))
         object.__setattr__(self, "order", labelling.checked_order(self.order))
 
-    def find(self, batch: HistoryBatch) -> Answers:
-        return Readout.find(self, batch)
-
-    def compute(self, batch: HistoryBatch, tables: Ragged, out: EvidenceTables | None) -> Answers:
-        return batch.engine.contrast(tables, batch.centres(), out)
-
     def rows(self, view: OrderedView) -> Floats:
         """Return the responses of the states or, beside known frames, ±1 by membership."""
         if not len(view.facts.looked):
-            return view.seen[1].responses[0]
+            return view.smoothed[0]
         return 2 * (view.membership - HALF)
 
 
@@ -254,11 +246,11 @@ class EqualParts(Readout):
     def query_pooling(self) -> float:
         return 1.0
 
-    def find_one(self, view: View) -> Answers:
+    def find(self, view: View) -> Windows:
         states = order_of(self.order, view.history, view.vocabulary)
         edges = equal_parts(len(view.history), len(states)).tolist()
         pairs = zip(states, pairwise(edges), strict=True)
-        return occurrences(view.history, [(state, a, b - 1, 0.0) for state, (a, b) in pairs])
+        return occurrences([(state, a, b - 1, 0.0) for state, (a, b) in pairs])
 
 
 ORDERED, EQUAL_PARTS = Ordered(), EqualParts()  # the entry points "ordered" and "equal-parts"

@@ -30,11 +30,9 @@ def ranked_windows(
     """Return up to ``count`` windows of every description, in frames; of a scan or contrast."""
     plan = Plan.of(coordinates, readout, kernel=kernel)
     view = plan.view(history, vocabulary)
-    answers, frames = view.answers, history.frames
+    found, frames = view.windows, history.frames
     ranked = []
-    for row, (start, end) in enumerate(
-        zip(answers.start.tolist(), answers.end.tolist(), strict=True)
-    ):
+    for row, (start, end) in enumerate(zip(found.start.tolist(), found.end.tolist(), strict=True)):
         windows, parts = [(start, end)], pairwise(plan.readout.bounds(history).tolist())
         open_parts = [rest for part in parts for rest in _cut(part, start, end)]
         searched = [(_best_of(view, row, *part), part) for part in open_parts]
@@ -65,17 +63,13 @@ def _cut(part: tuple[int, int], start: int, end: int) -> list[tuple[int, int]]:
 
 def _best_of(view: View, row: int, first: int, end: int) -> s.ScoredWindow:
     """Return the best window of a description, or of a state, inside a part."""
-    offsets = np.array([0, end - first], np.int64)
     if isinstance(view, StateView):
-        evidence = view.seen[1].responses[0][row : row + 1, first:end]
-        windows = view.engine.search(np.ascontiguousarray(evidence), offsets, len(view.history))
-    else:
-        readout = view.readout
-        assert isinstance(readout, Scan)
-        responses = view.evidence.responses[row : row + 1, first:end]
-        schedule = schedule_of(
-            [d.fitting(readout.lengths(view.history), end - first)], readout.norm
-        )
-        windows = view.engine.scan(np.ascontiguousarray(responses), offsets, schedule)
-    start, last, score = (column[0] for column in windows)
-    return first + int(start), first + int(last), float(score)
+        part = (np.array([number]) for number in (row, first, end))
+        start, last, score = view.engine.search_parts(view.smoothed[0], *part)
+        return int(start[0]), int(last[0]), float(score[0])
+    readout = view.readout
+    assert isinstance(readout, Scan)
+    responses = view.evidence.responses[row : row + 1, first:end]
+    schedule = schedule_of(d.fitting(readout.lengths(view.history), end - first), readout.norm)
+    start, last, score = view.engine.scan(responses, np.array([0, end - first]), *schedule)
+    return first + int(start[0]), first + int(last[0]), float(score[0])

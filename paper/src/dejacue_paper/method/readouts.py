@@ -19,8 +19,14 @@ from dejacue.errors import InputError
 from dejacue.method import calibration as plain
 from dejacue.method import scan as s
 from dejacue.method.calibration import measured_from
-from dejacue.method.kernel import Answers
-from dejacue.method.readout import PUBLISHED_WIDTH, Readout, ScheduledReadout, View, check_width
+from dejacue.method.readout import (
+    PUBLISHED_WIDTH,
+    Readout,
+    ScheduledReadout,
+    View,
+    Windows,
+    check_width,
+)
 from dejacue.method.scan_readout import Scan, schedule_of
 from dejacue_paper.method.nonoverlap import NonOverlap
 
@@ -43,8 +49,7 @@ def check_size(readout: Readout, windows: int, queries: int) -> None:
 
 def _unit_frames(view: View) -> NDArray[np.float64]:
     """Return the frames at unit length in the view's coordinates, (N, d)."""
-    centre = None if view.centre_rows is None else view.centre_rows[0]
-    rows, norms = measured_from(view.history.features, centre)
+    rows, norms = measured_from(view.history.features, view.centre)
     return np.asarray(rows / norms[:, None])
 
 
@@ -54,10 +59,10 @@ class MeanWindow(ScheduledReadout):
 
     name: ClassVar[str] = "mean-window"
 
-    def find_one(self, view: View) -> Answers:
+    def find(self, view: View) -> Windows:
         offsets, frames = view.history.run_offsets, _unit_frames(view)
         starts, ends = s.candidate_windows(offsets, self.lengths(view.history))
-        queries = view.query_directions.queries.astype(np.float64)
+        queries = view.directions.queries.astype(np.float64)
         check_size(self, len(starts), len(queries))
         scores = s.score_windows(queries @ frames.T, offsets, starts, ends, "sum")
         norms, rough = _sum_norms(frames, offsets, starts, ends)
@@ -69,7 +74,7 @@ class MeanWindow(ScheduledReadout):
                 scores[:, at] = (queries @ sums) / _norms(sums)
         best = s.select(starts, ends, scores)
         score = scores[np.arange(len(best)), best]
-        return Answers.at(view.history.frames, starts[best], ends[best], score)
+        return Windows(starts[best], ends[best], score)
 
 
 def _sum_norms(
@@ -133,11 +138,11 @@ class Boxcar(ScheduledReadout):
         super().__post_init__()
         check_width(self.width)
 
-    def find_one(self, view: View) -> Answers:
+    def find(self, view: View) -> Windows:
         offsets = view.history.run_offsets
         smoothed = plain.smooth(view.cosines.astype(np.float64), offsets, self.width, mean=True)
-        schedule = schedule_of([self.lengths(view.history)], "mean")
-        return Answers.at(view.history.frames, *view.engine.scan(smoothed, offsets, schedule))
+        schedule = schedule_of(self.lengths(view.history), "mean")
+        return Windows(*view.engine.scan(smoothed, offsets, *schedule))
 
 
 @dataclass(frozen=True)
@@ -149,13 +154,13 @@ class MaxFrame(ScheduledReadout):
 
     name: ClassVar[str] = "max-frame"
 
-    def find_one(self, view: View) -> Answers:
+    def find(self, view: View) -> Windows:
         lengths = self.lengths(view.history)
         bounds = view.history.run_offsets.tolist()
         runs = [r for r in pairwise(bounds) if r[1] - r[0] >= lengths[0]]
         # one window for each length that fits a run, and a look at all frames
         windows = len(view.history) + sum(np.searchsorted(lengths, b - a, "right") for a, b in runs)
-        check_size(self, int(windows), len(view.query_directions.queries))
+        check_size(self, int(windows), len(view.directions.queries))
         rows = view.cosines.astype(np.float64)
         start, end = np.empty((2, len(rows)), np.int64)
         score = np.empty(len(rows))
@@ -171,7 +176,7 @@ class MaxFrame(ScheduledReadout):
                     windows.append((at, at + length - 1))
             start[q], end[q] = min(windows)
             score[q] = row[start[q] : end[q] + 1].max()
-        return Answers.at(view.history.frames, start, end, score)
+        return Windows(start, end, score)
 
 
 @dataclass(frozen=True)
@@ -187,7 +192,7 @@ class Peak(Readout):
             raise InputError(f"peak ratio {self.ratio} must be above 0 and at most 1")
         object.__setattr__(self, "smoothing", check_width(self.smoothing))
 
-    def find_one(self, view: View) -> Answers:
+    def find(self, view: View) -> Windows:
         responses = view.evidence.responses
         offsets = view.history.run_offsets
         start, end = np.empty((2, len(responses)), np.int64)
@@ -203,7 +208,7 @@ class Peak(Readout):
             before, after = low[low < at], low[low > at]
             start[q] = max(offsets[run], before[-1] + 1 if before.size else 0)
             end[q] = min(offsets[run + 1] - 1, after[0] - 1 if after.size else len(row) - 1)
-        return Answers.at(view.history.frames, start, end, score)
+        return Windows(start, end, score)
 
 
 @dataclass(frozen=True)
@@ -213,13 +218,11 @@ class Unseen(Readout):
     whole: bool
     name: ClassVar[str] = "unseen"
 
-    def find_one(self, view: View) -> Answers:
+    def find(self, view: View) -> Windows:
         offsets, rows = view.history.run_offsets, len(view.vocabulary)
         run = int(np.argmax(np.diff(offsets)))
         first, last = (0, len(view.history)) if self.whole else (offsets[run], offsets[run + 1])
-        return Answers.at(
-            view.history.frames, np.full(rows, first), np.full(rows, last - 1), np.zeros(rows)
-        )
+        return Windows(np.full(rows, first), np.full(rows, last - 1), np.zeros(rows))
 
 
 # By name, as entry points of the group dejacue.readouts.

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 import numpy as np
 
 from dejacue.method.coordinates import Coordinates
-from dejacue.method.kernel import Answers
 from dejacue.method.localization import chunks
-from dejacue.method.plan import DEFAULT_READOUT, Pair, Plan
-from dejacue.method.readout import Readout
+from dejacue.method.plan import DEFAULT_READOUT, Plan
+from dejacue.method.readout import Readout, Windows
 from dejacue.records import History, Vocabulary
 from dejacue.records.arrays import Floats, Ints
 
@@ -31,34 +30,24 @@ def description_windows(
     plan = Plan.of(coordinates, readout, kernel=kernel)
     windows, scores = [np.empty((0, 2), np.int64)], [np.empty(0)]
     for chunk in chunks(histories, vocabularies):
-        answers = plan.readout.find(plan.batch(chunk))
-        if answers.subject is not None and answers.state is not None:
-            answers = best_of_descriptions(answers, chunk)
-        windows.append(np.stack([answers.first, answers.last], axis=1))
-        scores.append(answers.score)
+        for history, vocabulary in chunk:
+            found = plan.view(history, vocabulary).windows
+            if found.state is not None:
+                found = best_of_descriptions(found, vocabulary)
+            windows.append(history.frames[np.stack([found.start, found.end], axis=1)])
+            scores.append(found.score)
     return np.concatenate(windows), np.concatenate(scores)
 
 
-def best_of_descriptions(answers: Answers, pairs: Sequence[Pair]) -> Answers:
+def best_of_descriptions(found: Windows, vocabulary: Vocabulary) -> Windows:
     """Return a row per description: the best occurrence of its state."""
-    assert answers.subject is not None
-    assert answers.state is not None
-    confirmed = np.zeros(len(answers.start)) if answers.confirmed is None else answers.confirmed
-    worst_first = np.lexsort((-answers.start, answers.score, confirmed))
-    rows: list[Answers] = []
-    for at, (history, vocabulary) in enumerate(pairs):
-        count = len(vocabulary.states)
-        start, end, score = (
-            np.zeros(count, np.int64),
-            np.zeros(count, np.int64),
-            np.full(count, -np.inf),
-        )
-        here = worst_first[answers.subject[worst_first] == at]
-        state = answers.state[here]
-        start[state], end[state], score[state] = (
-            answers.start[here],
-            answers.end[here],
-            answers.score[here],
-        )
-        rows.append(Answers.at(history.frames, start, end, score).rows(vocabulary.labels))
-    return Answers.joined(rows)
+    assert found.state is not None
+    count, labels = len(vocabulary.states), vocabulary.labels
+    start, end = np.zeros((2, count), np.int64)
+    score = np.full(count, -np.inf)
+    confirmed = np.zeros(len(found.start)) if found.confirmed is None else found.confirmed
+    worst_first = np.lexsort((-found.start, found.score, confirmed))
+    state = found.state[worst_first]
+    start[state], end[state] = found.start[worst_first], found.end[worst_first]
+    score[state] = found.score[worst_first]
+    return Windows(start[labels], end[labels], score[labels])

@@ -11,8 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from dejacue.errors import need
-from dejacue.method.kernel import Answers
-from dejacue.method.readout import Readout, View
+from dejacue.method.readout import Readout, View, Windows
 from dejacue.records import History, Note
 from dejacue_paper.learn.decoders import REMEDY
 
@@ -48,7 +47,7 @@ class Decoder(Readout):
         load(folder, seed)  # what is wrong with it is said here
         return cls(str(folder), seed, (folder / WEIGHTS).stat().st_mtime_ns)
 
-    def find_one(self, view: View) -> Answers:
+    def find(self, view: View) -> Windows:
         from dejacue_paper.learn.decoders.reading import UnlabelledHistory, predict
 
         model, about = _loaded(self.path, self.seed, self.changed)
@@ -56,7 +55,7 @@ class Decoder(Readout):
         about.check(history, self.path)
         rows = predict(model, [UnlabelledHistory(history, view.vocabulary)])[0][0]
         start, end = rows[:, 0].astype(np.int64), rows[:, 1].astype(np.int64)
-        return Answers.at(history.frames, start, end, rows[:, 2].copy())
+        return Windows(start, end, rows[:, 2].copy())
 
     def notes(self, history: History) -> tuple[Note, ...]:
         text = "windows of a learned decoder: its scores compare windows, not frames"
