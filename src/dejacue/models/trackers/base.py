@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -20,13 +21,18 @@ Box = tuple[float, float, float, float]  # x0, y0, x1, y1 in pixels of the frame
 Mask = NDArray[np.bool_]
 
 
-@dataclass(frozen=True, eq=False)
-class Prompt:
+class Prompt(msgspec.Struct, frozen=True, eq=False, omit_defaults=True, forbid_unknown_fields=True):
     """Shows an object in one frame: by a box, points, or a mask; box and points may go together.
 
-    frame    position in the sampled sequence
-    object   its id, from 1 on
-    points   (x, y, inside): a click on the object, or on what does not belong to it
+    frame      position in the sampled sequence
+    object     its id, from 1 on; of a piece 0: the next one that is free
+    points     (x, y, inside): a click on the object, or on what does not belong to it
+    mask       (H, W) of bool, of the frame's size or scaled
+    source     instead of ``frame``: the frame of the file
+    piece_of   the object of which this is a piece with an id of its own; 0: of the only one
+
+    >>> Prompt(box=(120, 80, 300, 260), source=45).object
+    1
     """
 
     frame: int = 0
@@ -34,6 +40,8 @@ class Prompt:
     box: Box | None = None
     points: tuple[tuple[float, float, bool], ...] = ()
     mask: Mask | None = None
+    source: int | None = None
+    piece_of: int | None = None
 
 
 @dataclass(frozen=True, eq=False)
