@@ -81,9 +81,9 @@ def _readouts() -> list[str]:
 
 
 def _trackers() -> list[str]:
-    from dejacue.models.trackers.sam2 import REPOSITORIES
+    from dejacue.models.trackers.propagate import NAMES
 
-    return ["sam2", *REPOSITORIES]
+    return [*NAMES]
 
 
 def encoders() -> list[str]:

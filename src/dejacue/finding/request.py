@@ -199,7 +199,7 @@ class FindRequest:
     tracker: Annotated[
         "Tracker | str | LazyModel[TrackerOptions] | None",
         "Object",
-        "sam2, sam2-tiny, edgetam, … (default: sam2, if installed).",
+        "sam2, sam2-tiny, edgetam, nano (small, boxes), … (default: the first that is installed).",
     ] = None
     detector: Annotated["Detector | str | None", "Object", "Finds the object by its name."] = None
     readout: Annotated[

@@ -45,8 +45,9 @@ from dejacue.video.video import Video
 MaskSource = Masks | StrPath | Mapping[int, Mapping[int, Any]]
 Objects = int | Iterable[int] | Iterable[Iterable[int]] | str | None
 TO_TRACK = (
-    "no tracker is installed, so the object may leave the box; to track the object with SAM 2, "
-    "pip install 'dejacue[track]'"
+    "no tracker is installed, so the object may leave the box; nano would follow it as a box "
+    "(pip install 'dejacue[nano]', then dejacue weights fetch nano: 1.8 MB), SAM 2 as an outline "
+    "(pip install 'dejacue[track]')"
 )
 NOTHING_SAVED = "stopped; without a folder, nothing is kept"
 
@@ -231,7 +232,7 @@ class InRegion:
 class AtPrompts:
     """The object is where a box, a click or a mask shows it in some frame; a tracker follows it.
 
-    tracker   a name or a Tracker; None: SAM 2 where it is installed, else the box stays
+    tracker   a name or a Tracker; None: SAM 2, EdgeTAM or nano, if one is ready, else the box stays
     """
 
     prompts: Sequence[Prompt]
@@ -266,7 +267,11 @@ class ByName:
         names = [self.names] if isinstance(self.names, str) else self.names
         default = BY_EXAMPLE if is_example(names) else DEFAULT_DETECTOR
         detector = {} if self.detector is not None else {"detector": default}
-        return detector if self.tracker is not None else {**detector, "tracker": "sam2"}
+        return (
+            detector
+            if self.tracker is not None
+            else {**detector, "tracker": default_tracker() or "sam2"}
+        )
 
     def check(self, video: Video) -> None:
         """Refuse to look for something without a name."""

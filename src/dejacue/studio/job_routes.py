@@ -22,7 +22,7 @@ from dejacue.models.catalogue import default_encoder, missing_models, model_name
 from dejacue.models.detectors.base import check_names
 from dejacue.models.detectors.zero_shot import DEFAULT
 from dejacue.models.encoders import knows_no_words
-from dejacue.models.trackers import Prompt
+from dejacue.models.trackers import Prompt, default_tracker
 from dejacue.models.trackers.follow import follow
 from dejacue.progress import Progress
 from dejacue.records import Note, Vocabulary
@@ -280,7 +280,7 @@ def missing(
     tracker follows the object"""
     chosen = {"encoder": encoder or studio.encoder_name or default_encoder()}
     if tracked:
-        chosen["tracker"] = tracker or studio.tracker_name or "sam2"
+        chosen["tracker"] = tracker or studio.tracker_name or default_tracker() or "sam2"
     if by_name:
         chosen["detector"] = DEFAULT
     return [

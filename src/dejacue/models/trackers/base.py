@@ -11,7 +11,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -21,7 +20,8 @@ Box = tuple[float, float, float, float]  # x0, y0, x1, y1 in pixels of the frame
 Mask = NDArray[np.bool_]
 
 
-class Prompt(msgspec.Struct, frozen=True, eq=False, omit_defaults=True, forbid_unknown_fields=True):
+@dataclass(frozen=True, eq=False)
+class Prompt:
     """Shows an object in one frame: by a box, points, or a mask; box and points may go together.
 
     frame      position in the sampled sequence
@@ -68,7 +68,7 @@ class TrackerSession(Protocol):
 
 
 class Tracker(Protocol):
-    """Makes sessions.
+    """Makes sessions. One with ``every_frame = True`` is also given frames between sampled ones.
 
     name          as ``load_tracker`` takes it: "sam2", "sam2-tiny", "edgetam", …
     independent   whether the masks of an object are the same whichever others are followed with

@@ -16,11 +16,11 @@ import os
 import re
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from msgspec.structs import replace
 
 from dejacue.errors import InputError, brief, extra, in_file, named
 from dejacue.masks._masks import MAX_STRETCH, is_id
@@ -345,7 +345,7 @@ def box_of(prompt: Prompt) -> Box:
         return prompt.box
     box = None if prompt.mask is None else bounding_box(prompt.mask)
     if box is None:
-        problem = f"object {prompt.object}: a fixed region needs a box or a mask, not clicks"
+        problem = f"object {prompt.object}: a box or a mask is needed, not clicks"
         raise InputError(f"{problem}; give one, or track the object with SAM 2 ({extra('track')})")
     return box
 

@@ -14,14 +14,14 @@ import itertools
 import math
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from dejacue.errors import DejaCueError, InputError, named, unknown
 from dejacue.masks.rle import decode_rle, pack
-from dejacue.models.trackers import sam2
+from dejacue.models.trackers import nano, sam2
 from dejacue.models.trackers.base import Observation, Prompt, Tracker, TrackerSession
 from dejacue.models.trackers.prompts import place_prompts
 from dejacue.plugins import Registry
@@ -108,7 +108,16 @@ def tracked_frames(
 
     shots   which cover all frames: an object is followed in the shot of its prompts only, and the
             tracker starts anew in each; none: the whole video is one
+
+    A tracker of every frame is also given those between the sampled ones.
     """
+    between = video.every_frame() if getattr(tracker, "every_frame", False) else video
+    positions: dict[int, int] = {}  # of sampled frames of the file; none: all are
+    offset = 0  # between the number of a frame in the file and its position among all
+    if between is not video:
+        positions = {frame.source: frame.index for frame in video.lazy_frames()}
+        first = next(between.lazy_frames())
+        offset = first.source - first.index
 
     def shot_of(frame: int) -> int:
         """Return the first frame of the shot in which a frame is."""
@@ -123,8 +132,15 @@ def tracked_frames(
         for prompt in prompts:
             by_frame.setdefault(prompt.frame, []).append(prompt)
         session: TrackerSession | None = None
-        shot = None
-        for count, frame in enumerate(frames, 1):
+        shot, count = None, 0
+        for frame in frames:
+            if positions and frame.source not in positions:
+                if session is not None:
+                    session.step(frame.image)
+                continue
+            count += 1
+            if positions:
+                frame = replace(frame, index=positions[frame.source])
             if (here := shot_of(frame.index)) != shot:
                 session, shot = None, here
             if session is None and frame.index in by_frame:
@@ -154,7 +170,11 @@ def tracked_frames(
             for prompt in prompts
             if (shot := shot_of(prompt.frame)) < prompt.frame == starts[shot, prompt.object]
         ]
-        parts = (reversed_frames(video, last, shot) for shot, last in lasts.items())
+        ranges = sorted(lasts.items())
+        if positions:
+            place = {index: source - offset for source, index in positions.items()}
+            ranges = [(place[shot], place[last]) for shot, last in ranges]
+        parts = (reversed_frames(between, last, shot) for shot, last in ranges)
         total = sum(last - shot + 1 for shot, last in lasts.items())
         for frame, seen in steps(
             BACKWARD, first_prompts, itertools.chain.from_iterable(parts), total
@@ -166,7 +186,7 @@ def tracked_frames(
             }
             if seen_before:
                 earlier[frame.index] = seen_before
-    for frame, seen in steps(FORWARD, prompts, video, video.length):
+    for frame, seen in steps(FORWARD, prompts, between, video.length):
         before = {
             id: Observation(decode_rle(mask), presence)
             for id, (mask, presence) in earlier.pop(frame.index, {}).items()
@@ -202,20 +222,26 @@ def reversed_frames(video: Video, last: int, first: int = 0) -> Iterator[Frame]:
 
 
 TRACKERS: Registry[Callable[..., Tracker]] = Registry("trackers", {})
+NAMES = ("sam2", *sam2.REPOSITORIES, "nano")
 
 
 def default_tracker() -> str | None:
-    """Return the name of the tracker that is taken where none is named: sam2 if what the extra
-    ``track`` brings is installed, otherwise None."""
-    installed = all(importlib.util.find_spec(name) for name in ("torch", "transformers"))
-    return "sam2" if installed else None
+    """Return the name of the tracker that is taken where none is named: the first of sam2, edgetam
+    and nano that is installed with its weights, else sam2 if only these are missing, else None."""
+    from dejacue.models.catalogue import model_named  # which knows the trackers
+
+    needs = {"sam2": ("torch", "transformers"), "edgetam": ("torch", "transformers", "timm")}
+    needs["nano"] = ("cv2",)
+    installed = [name for name in needs if all(map(importlib.util.find_spec, needs[name]))]
+    ready = (name for name in installed if model_named(name).state == "ready")
+    return next(ready, "sam2" if "sam2" in installed else None)
 
 
 def check_tracker(name: str) -> None:
     """Refuse a name that no tracker has; load nothing."""
-    if name in TRACKERS or name.partition(":")[0] in ("sam2", *sam2.REPOSITORIES):
+    if name in TRACKERS or name.partition(":")[0] in (*NAMES, "vit"):
         return
-    raise unknown("tracker", name, ["sam2", *sam2.REPOSITORIES, "sam2:FOLDER", *TRACKERS])
+    raise unknown("tracker", name, [*NAMES, "sam2:FOLDER", "nano:FOLDER", *TRACKERS])
 
 
 def load_tracker(
@@ -225,18 +251,22 @@ def load_tracker(
     precision: str | None = None,
     **options: Any,
 ) -> Tracker:
-    """Load a tracker by its name; None: sam2, whose weights are not downloaded unasked.
+    """Load a tracker by its name; None: the default, whose weights are not downloaded unasked.
 
     sam2, sam2-tiny, edgetam, …   SAM 2.1 and others through transformers (dejacue[track])
+    nano                          boxes, through OpenCV (dejacue[nano])
     others                        plug-ins (dejacue.trackers)
     """
     if name is None:
-        name = "sam2"
-        if default_tracker() is not None:  # otherwise it is the extra that is missing
-            from dejacue.models.catalogue import check_models  # which knows the trackers
+        name = default_tracker()
+        if name is not None:
+            from dejacue.models.catalogue import check_models
 
             check_models(tracker=name)
+        name = name or "sam2"  # of which the error says what to install
     if name in TRACKERS:
         return TRACKERS[name](device=device, precision=precision, **options)
     check_tracker(name)
+    if name.partition(":")[0] in ("nano", "vit"):
+        return nano.load(name)
     return sam2.load(name, device=device, precision=precision, **options)
