@@ -18,6 +18,12 @@ following one object through them. Each shot is looked at three times, as where 
 
 Beside numpy, torch and transformers nothing has to be installed: ``PYTHONPATH=src python3
 benchmarks/track.py --device cuda`` runs in a checkout.
+
+With ``--tracker NAME`` (such as nano:FOLDER) instead: how well a tracker with weights follows the
+objects of footage in VOST's layout, from the box around the masks in the second frame (the first is
+tinted), beside that box left where it was. Of the later frames with a mask, the table has the share
+in which the middle of the box lies in the box around the masks, the mean overlap (IoU) of the two,
+and the share in which the object counts as seen.
 """
 
 from __future__ import annotations
@@ -30,7 +36,7 @@ import time
 from pathlib import Path
 
 import numpy as np
-from _common import Parser, replace_missing_packages
+from _common import FOOTAGE, Parser, replace_missing_packages, sequences
 
 replace_missing_packages()
 from dejacue.models.detectors import find_objects
@@ -338,6 +344,46 @@ def add_detection(
     )
 
 
+def followed(name: str, options: argparse.Namespace) -> None:
+    """Print how well a tracker follows the objects of each sequence."""
+    from dejacue.masks import open_masks
+    from dejacue.models.trackers import load_tracker, track
+    from dejacue.models.trackers.base import bounding_box, overlaps
+    from dejacue.video.video import open_video
+
+    tracker = load_tracker(name)
+    print(f"{'':26}   centre       IoU          seen  ms/frame")
+    print(f"{'sequence':26}   {name[:4]:4} still   {name[:4]:4} still")
+    rows = []
+    for folder in sequences(options.footage, options):
+        masks = open_masks(folder.parents[1] / "Annotations" / folder.name)
+        video = open_video(folder, start=1)
+        true = [
+            (0, 0, 0, 0) if mask is None else bounding_box(mask) or (0, 0, 0, 0)
+            for mask in (masks.unions(frame, [None])[0] for frame in video)
+        ]
+        start = time.perf_counter()
+        frames = list(track(video, Prompt(box=tuple(map(float, true[0]))), tracker, presence=0.0))
+        seconds = time.perf_counter() - start
+        boxes = [bounding_box(frame.objects[1].mask) or (0, 0, 0, 0) for frame in frames]
+        there = [at for at in range(1, len(true)) if any(true[at])]
+        edges, still = np.array(true)[there], np.array(true[0])
+        values = []
+        for box in (np.array(boxes)[there], np.tile(still, (len(there), 1))):
+            middle = (box[:, :2] + box[:, 2:]) / 2
+            inside = ((middle >= edges[:, :2]) & (middle < edges[:, 2:])).all(axis=1)
+            values.append((inside.mean(), overlaps(box, edges).mean()))
+        seen = np.mean([frames[at].objects[1].presence >= 0.5 for at in there])
+        (centre, iou), (still_centre, still_iou) = values
+        row = (centre, still_centre, iou, still_iou, seen, 1000 * seconds / len(frames))
+        rows.append(row)
+        print(
+            f"{folder.name:26}" + "   {:.2f} {:.2f}    {:.2f} {:.2f}    {:.2f} {:8.1f}".format(*row)
+        )
+    means = np.mean(rows, axis=0)
+    print(f"{'mean':26}" + "   {:.2f} {:.2f}    {:.2f} {:.2f}    {:.2f} {:8.1f}".format(*means))
+
+
 def main() -> None:
     parser = Parser(__doc__, device="cpu", size="tiny", frames=2, side=64)
     parser.add_argument("--device", default=None, help="cuda, mps or cpu")
@@ -349,7 +395,12 @@ def main() -> None:
     parser.add_argument("--shot", type=int, default=100, help="frames between two cuts")
     parser.add_argument("--threads", type=int, default=1, help="CPU threads")
     parser.add_argument("--repeat", type=int, default=None, help="default: 3 on cuda, else 1")
+    parser.add_argument("--tracker", default=None, help="measure this one on footage instead")
+    parser.add_argument("--footage", type=Path, default=FOOTAGE, help="in VOST's layout")
     options = parser.parse_args()
+    if options.tracker:
+        followed(options.tracker, options)
+        return
 
     import torch
     import transformers

@@ -330,21 +330,17 @@ READ = {
     "notes": (
         use_notes,
         {
-            "schema": "dejacue.track/2",
+            "schema": "dejacue.track/3",
             "tracker": "t",
             "details": {},
             "video": "v",
             "video_key": "k",
-            "masks": "m",
             "match": "source",
-            "size": [6, 8],
             "presence": 0.5,
             "backward": True,
-            "groups": {"1": [1]},
-            "prompts": [{"object": 1, "frame": 0, "mask": RLE}],
+            "prompts": [{"source": 0, "mask": RLE}],
             "frames": [0],
             "times_s": [0.0],
-            "names": None,
             "objects": {
                 "1": {
                     "key": "k",

@@ -158,9 +158,9 @@ def shell(*words: str, **options: str) -> subprocess.CompletedProcess[str]:
 def test_every_name_that_can_be_loaded_is_listed_with_size_and_licence(nothing, dejacue) -> None:
     from dejacue.models.detectors import zero_shot
     from dejacue.models.encoders import ENCODERS, lite
-    from dejacue.models.trackers.sam2 import REPOSITORIES
+    from dejacue.models.trackers.propagate import NAMES
 
-    names = {*ENCODERS, *REPOSITORIES, *zero_shot.REPOSITORIES} - {"siglip2:fp32"}
+    names = {*ENCODERS, *NAMES, *zero_shot.REPOSITORIES} - {"siglip2:fp32", "sam2"}
     assert set(catalogue()) == names
     ran = dejacue("weights", "ls", "--json")
     listed = {model["name"]: model for model in json.loads(ran.out)}

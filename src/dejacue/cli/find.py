@@ -157,8 +157,7 @@ def find(
     from dejacue.finding.finding import read_teachers
     from dejacue.finding.request import LazyModel, Sampling
     from dejacue.method.plan import ReadOptions
-    from dejacue.models.trackers import default_tracker
-    from dejacue.models.trackers.follow import TrackerOptions
+    from dejacue.models.trackers import TrackerOptions, default_tracker
 
     texts = dict(o.pairs(settings, "--set", "KEY=VALUE, as in --set smoothing=0.8s"))
     values = {key: o.setting_value(key, texts.pop(key)) for key in o.SETTINGS if key in texts}

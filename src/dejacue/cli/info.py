@@ -14,7 +14,7 @@ from dejacue._version import __version__
 from dejacue.cli.tables import console
 
 PACKAGES = ("numpy", "onnxruntime", "av", "torch", "transformers", "open_clip_torch", "timm")
-EXTRAS = ("fastapi", "uvicorn", "pyarrow", "pandas", "polars", "fsspec")
+EXTRAS = ("opencv-python-headless", "fastapi", "uvicorn", "pyarrow", "pandas", "polars", "fsspec")
 FAMILIES = {"hf:": "transformers", "openclip:": "open_clip_torch", "timm:": "timm"}
 
 

@@ -148,11 +148,11 @@ def masks_from_box(video: Video, box: str, tracker: str | None) -> Callable[[Fra
     """Return a function that gives the mask of each frame, one after the other; without a tracker,
     the box stays where it is."""
     from dejacue.models.trackers.base import box_mask
-    from dejacue.models.trackers.prompts import TypedPrompts, parse_prompts, united
+    from dejacue.models.trackers.prompts import parse_prompts, united
     from dejacue.models.trackers.propagate import PRESENCE
 
-    (prompt,), _ = parse_prompts(TypedPrompts(boxes=[box]))
-    if prompt.frame not in (None, 0):
+    (prompt,) = parse_prompts([box])
+    if prompt.source not in (None, 0):
         raise InputError(f"--box {box}: a live reading starts at the first frame; leave @FRAME out")
     prompts = [dejacue.Prompt(box=prompt.box)]
     session = None if tracker is None else dejacue.load_tracker(tracker).session()

@@ -20,7 +20,7 @@ from dejacue.video.sizes import pixel_limit
 
 if TYPE_CHECKING:
     from dejacue.finding.job import EncoderOptions
-    from dejacue.models.trackers.prompts import TypedPrompts
+    from dejacue.models.trackers import Prompt
 
 ALLOW_SEVERAL_PATHS = {"allow_extra_args": True}  # single_path says what to do about them
 
@@ -81,9 +81,9 @@ def _readouts() -> list[str]:
 
 
 def _trackers() -> list[str]:
-    from dejacue.models.trackers.sam2 import REPOSITORIES
+    from dejacue.models.trackers.propagate import NAMES
 
-    return ["sam2", *REPOSITORIES]
+    return [*NAMES]
 
 
 def encoders() -> list[str]:
@@ -347,7 +347,7 @@ def request(
     )
 
 
-def typed_prompts(box: Texts, point: Texts, mask: Texts, **options: Any) -> TypedPrompts:
-    from dejacue.models.trackers.prompts import TypedPrompts
+def typed_prompts(box: Texts, point: Texts, mask: Texts, **options: Any) -> list[Prompt]:
+    from dejacue.models.trackers.prompts import parse_prompts
 
-    return TypedPrompts(box or (), point or (), masks=mask or (), **options)
+    return parse_prompts(box or (), point or (), masks=mask or (), **options)

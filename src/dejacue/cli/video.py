@@ -68,26 +68,27 @@ def track(
     """Track an object through a video from a box, a click or a mask."""
     from dejacue.finding.job import Job
     from dejacue.finding.request import Sampling
-    from dejacue.models.trackers.follow import TrackerOptions, follow
+    from dejacue.models.trackers import TrackerOptions
+    from dejacue.models.trackers.follow import follow
     from dejacue.records import Note
 
     values = o.settings(settings, TRACK_SETTINGS)
     sampled = Sampling.between(start, end, stride=stride, fps=fps, stream=stream)
-    job = Job.of(o.request(context, video, values, device, sampled))
+    opened = Job.of(o.request(context, video, values, device, sampled)).open()
     clicks = {"not_points": not_point or (), "at": at, "adds": add or ()}
     with Bars() as bars:
         tracked = follow(
-            job.open(),
+            opened,
             o.typed_prompts(box, point, mask, **clicks),
             output,
             tracker=tracker,
             options=TrackerOptions(device, values.get("precision"), presence, backward, fallback),
             progress=bars,
         )
-    notes(*(Note(text, "doubtful") for text in tracked.warnings))
-    summarise_tracking(tracked.notes)
+    notes(*(Note(text, "doubtful") for text in (*opened.problems, *tracked.problems)))
+    summarise_tracking(tracked)
     say(f"masks: {output}")
-    groups = tracked.notes.seen_groups.values()
+    groups = tracked.seen_groups.values()
     if sum(map(len, groups)) > 1:
         choices = (f"--object {'+'.join(map(str, pieces))}" for pieces in groups)
         say(f"next, run dejacue find with {' or '.join(choices)}")

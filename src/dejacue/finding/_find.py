@@ -51,8 +51,7 @@ from dejacue.method.strips import marked as with_marks
 from dejacue.method.timeline import Reading
 from dejacue.models.detectors.base import Detector
 from dejacue.models.encoders import Encoder, encoder_name
-from dejacue.models.trackers import Prompt, Tracker
-from dejacue.models.trackers.follow import Prompts, TrackerOptions
+from dejacue.models.trackers import Prompt, Tracker, TrackerOptions
 from dejacue.progress import Progress, default_progress
 from dejacue.records import History, Note, Vocabulary
 from dejacue.records.example import NONE
@@ -84,7 +83,7 @@ def find(
     objects: Objects = None,
     box: Sequence[float] | None = None,
     point: Sequence[float] | None = None,
-    prompts: Prompt | Prompts = (),
+    prompts: Prompt | Sequence[Prompt] = (),
     name: str | Sequence[str] | None = None,
     whole: bool = False,
     fixed: bool = False,

@@ -21,8 +21,8 @@ from dejacue.finding.where import (
 )
 from dejacue.models.catalogue import check_models, default_encoder
 from dejacue.models.encoders import Encoder, load_encoder
-from dejacue.models.trackers import Prompt
-from dejacue.models.trackers.follow import TrackerOptions, first_prompts
+from dejacue.models.trackers import Prompt, TrackerOptions
+from dejacue.models.trackers.prompts import first_prompts
 from dejacue.progress import Progress, silent
 from dejacue.records.history import FRAME_STEP
 from dejacue.video.video import Video, open_video

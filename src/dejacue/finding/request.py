@@ -29,8 +29,7 @@ if TYPE_CHECKING:
     from dejacue.method.readout import Readout
     from dejacue.models.detectors.base import Detector
     from dejacue.models.encoders import Encoder
-    from dejacue.models.trackers import Prompt, Tracker
-    from dejacue.models.trackers.follow import Prompts, TrackerOptions
+    from dejacue.models.trackers import Prompt, Tracker, TrackerOptions
     from dejacue.progress import Progress
     from dejacue.records import History
     from dejacue.video.video import Video
@@ -171,7 +170,9 @@ class FindRequest:
     point: Annotated[
         Sequence[float] | None, "Object", "Point x,y@FRAME on the object.", list[str]
     ] = None
-    prompts: Annotated["Prompt | Prompts", "Object", "Boxes, points and masks in any frame."] = ()
+    prompts: Annotated[
+        "Prompt | Sequence[Prompt]", "Object", "Boxes, points and masks in any frame."
+    ] = ()
     name: Annotated[
         str | Sequence[str] | None,
         "Object",
@@ -198,7 +199,7 @@ class FindRequest:
     tracker: Annotated[
         "Tracker | str | LazyModel[TrackerOptions] | None",
         "Object",
-        "sam2, sam2-tiny, edgetam, … (default: sam2, if installed).",
+        "sam2, sam2-tiny, edgetam, nano (small, boxes), … (default: the first that is installed).",
     ] = None
     detector: Annotated["Detector | str | None", "Object", "Finds the object by its name."] = None
     readout: Annotated[

@@ -28,14 +28,16 @@ from dejacue.models.detectors.base import Detector, check_names
 from dejacue.models.detectors.zero_shot import DEFAULT as DEFAULT_DETECTOR
 from dejacue.models.encoders import Encoder
 from dejacue.models.trackers import (
+    Prompt,
     Tracker,
+    TrackerOptions,
     TrackNotes,
     default_tracker,
     open_written,
     read_notes,
 )
-from dejacue.models.trackers.follow import Prompts, TrackerOptions, follow, placed_prompts
-from dejacue.models.trackers.prompts import file_boxes
+from dejacue.models.trackers.follow import follow
+from dejacue.models.trackers.prompts import file_boxes, place_prompts
 from dejacue.progress import Progress
 from dejacue.records import Note, Window
 from dejacue.video.video import Video
@@ -43,8 +45,9 @@ from dejacue.video.video import Video
 MaskSource = Masks | StrPath | Mapping[int, Mapping[int, Any]]
 Objects = int | Iterable[int] | Iterable[Iterable[int]] | str | None
 TO_TRACK = (
-    "no tracker is installed, so the object may leave the box; to track the object with SAM 2, "
-    "pip install 'dejacue[track]'"
+    "no tracker is installed, so the object may leave the box; nano would follow it as a box "
+    "(pip install 'dejacue[nano]', then dejacue weights fetch nano: 1.8 MB), SAM 2 as an outline "
+    "(pip install 'dejacue[track]')"
 )
 NOTHING_SAVED = "stopped; without a folder, nothing is kept"
 
@@ -118,14 +121,14 @@ class Sight:
     def track(
         self,
         output: Path,
-        prompts: Prompts,
+        prompts: Sequence[Prompt],
         tracker: Tracker | str | None,
         options: TrackerOptions,
         shots: Sequence[Window] = (),
         warnings: Sequence[Note] = (),
     ) -> Observed:
         """Return the masks that a tracker makes from prompts."""
-        followed = follow(
+        tracked = follow(
             self.video,
             prompts,
             output,
@@ -134,11 +137,11 @@ class Sight:
             shots=shots,
             progress=self.progress,
         )
-        groups = followed.notes.seen_groups
+        groups = tracked.seen_groups
         if not groups:
             problem = "the object is not seen in any frame"
             raise InputError(f"{output}: {problem}; check its box or click")
-        masks = open_written(output, followed.notes)
+        masks = open_written(output, tracked)
         if self.objects in (None, "all"):
             named: dict[str, MaskIds] = {
                 f"{self.name}-{root}" if len(groups) > 1 else self.name: frozenset(pieces)
@@ -146,8 +149,8 @@ class Sight:
             }
         else:
             named = self.named(masks)
-        notes = (*warnings, *_doubtful(followed.warnings))
-        return Observed(self.video, masks, named, followed.notes, notes, self.folder is None)
+        notes = (*warnings, *_doubtful((*self.video.problems, *tracked.problems)))
+        return Observed(self.video, masks, named, tracked, notes, self.folder is None)
 
     def with_masks(self, run: Callable[[Path], Observed]) -> Observed:
         """Return what ``run`` makes of masks that it writes below the folder; without one: of
@@ -203,7 +206,7 @@ class InRegion:
     warnings   what a reader must know beside what the region is
     """
 
-    prompts: Prompts = ()
+    prompts: Sequence[Prompt] = ()
     warnings: tuple[str, ...] = ()
 
     def models(self) -> dict[str, str]:
@@ -212,7 +215,7 @@ class InRegion:
     def observe(self, sight: Sight) -> Observed:
         region, video = Region(), sight.video
         if self.prompts:
-            region = Region(file_boxes(video, placed_prompts(video, self.prompts)[0]))
+            region = Region(file_boxes(place_prompts(video, self.prompts)))
         masks = RegionMasks(region, Path(video.path))
         if sight.folder is not None:
             path = Path(sight.folder) / REGION_FILE
@@ -229,10 +232,10 @@ class InRegion:
 class AtPrompts:
     """The object is where a box, a click or a mask shows it in some frame; a tracker follows it.
 
-    tracker   a name or a Tracker; None: SAM 2 where it is installed, else the box stays
+    tracker   a name or a Tracker; None: SAM 2, EdgeTAM or nano, if one is ready, else the box stays
     """
 
-    prompts: Prompts
+    prompts: Sequence[Prompt]
     tracker: Tracker | str | None = None
     options: TrackerOptions = field(default_factory=TrackerOptions)
 
@@ -264,7 +267,11 @@ class ByName:
         names = [self.names] if isinstance(self.names, str) else self.names
         default = BY_EXAMPLE if is_example(names) else DEFAULT_DETECTOR
         detector = {} if self.detector is not None else {"detector": default}
-        return detector if self.tracker is not None else {**detector, "tracker": "sam2"}
+        return (
+            detector
+            if self.tracker is not None
+            else {**detector, "tracker": default_tracker() or "sam2"}
+        )
 
     def check(self, video: Video) -> None:
         """Refuse to look for something without a name."""
@@ -312,7 +319,7 @@ def _doubtful(sentences: Iterable[str]) -> tuple[Note, ...]:
 def object_source(
     *,
     masks: MaskSource | InMasks | None = None,
-    prompts: Prompts = (),
+    prompts: Sequence[Prompt] = (),
     fixed: bool = False,
     whole: bool = False,
     names: str | Sequence[str] = (),

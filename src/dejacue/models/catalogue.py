@@ -20,7 +20,7 @@ from dejacue.errors import DejaCueError, MissingData, extra, need, unknown
 from dejacue.models.detectors import zero_shot
 from dejacue.models.encoders import SIZES, Encoder, accelerated, lite, load_encoder, siglip
 from dejacue.models.encoders.sentences import TOLERANCE, compare_with_release
-from dejacue.models.trackers import sam2
+from dejacue.models.trackers import nano, sam2
 from dejacue.models.weights import Weights, fetch, sha256
 from dejacue.progress import Progress, silent
 
@@ -51,7 +51,8 @@ INSTEAD = {  # what works without a download
     "encoder": "siglip2:int8 is a quarter of that; without a download, the encoder lite takes "
     "examples of each state (mini only knows the rendered scenes)",
     "detector": "a box, masks or the whole picture need no detector",
-    "tracker": "a fixed box needs no tracker, but does not move",
+    "tracker": "nano follows boxes with 2 MB and no torch; a fixed box needs no tracker, but does "
+    "not move",
 }
 
 
@@ -141,6 +142,7 @@ def catalogue() -> dict[str, CatalogueEntry]:
         files = Weights(repository, sam2.REVISION, sam2.FILES)
         about = PARAMETERS.get(name)
         models.append(CatalogueEntry(name, "tracker", (files,), "track", about and 4 * about))
+    models.append(CatalogueEntry("nano", "tracker", (nano.WEIGHTS,), "nano", nano.BYTES))
     for name in zero_shot.REPOSITORIES:
         files, about = zero_shot.weights_of(name), zero_shot.PARAMETERS.get(name)
         models.append(CatalogueEntry(name, "detector", (files,), "track", about and 4 * about))

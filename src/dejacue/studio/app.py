@@ -26,7 +26,7 @@ from dejacue.method.coordinates import COORDINATES
 from dejacue.method.plan import PRESETS, READOUTS
 from dejacue.models.encoders import BUILT_IN, EXAMPLES, SIZES
 from dejacue.models.trackers import default_tracker
-from dejacue.models.trackers.sam2 import REPOSITORIES
+from dejacue.models.trackers.propagate import NAMES
 from dejacue.records import Vocabulary
 from dejacue.report.exports import EXPORTS
 from dejacue.studio import findings, job_routes, teaching, videos
@@ -181,7 +181,7 @@ def workspace(studio: StudioDep) -> Json:
         "encoder": studio.encoder_name or "siglip2",
         "tracker": studio.tracker_name or default_tracker() or FIXED,
         "encoders": [*BUILT_IN, *SIZES, *EXAMPLES],
-        "trackers": [FIXED, *REPOSITORIES],
+        "trackers": [FIXED, *NAMES[1:]],
         "readouts": [*READOUTS, *PRESETS],
         "coordinates": list(COORDINATES),
         "exports": list(EXPORTS),

@@ -521,7 +521,8 @@ def _prompts(studio: Studio, finding: Finding) -> list[Json]:
         ]
     notes = None if masks is None else read_notes(masks)
     return [
-        {"object": prompt.object, "frame": prompt.frame, "box": prompt.box, "point": prompt.point}
+        {"object": prompt.object, "frame": prompt.source, "box": box, "point": point}
         for prompt in (notes.prompts if notes else ())
-        if prompt.mask is None and prompt.picture is None
+        for box, point in [(prompt.box, None), *((None, point) for point in prompt.points)]
+        if box or point
     ]

@@ -22,7 +22,7 @@ from dejacue.models.catalogue import default_encoder, missing_models, model_name
 from dejacue.models.detectors.base import check_names
 from dejacue.models.detectors.zero_shot import DEFAULT
 from dejacue.models.encoders import knows_no_words
-from dejacue.models.trackers import RawPrompt
+from dejacue.models.trackers import Prompt, default_tracker
 from dejacue.models.trackers.follow import follow
 from dejacue.progress import Progress
 from dejacue.records import Note, Vocabulary
@@ -47,10 +47,11 @@ class PromptModel(RequestModel):
     box: tuple[float, float, float, float] | None = None
     point: tuple[float, float, bool] | None = None
 
-    def as_raw(self) -> RawPrompt:
+    def prompt(self) -> Prompt:
         if (self.box is None) == (self.point is None):
             raise InputError("a prompt needs either a box or a point")
-        return RawPrompt(self.object, self.frame, box=self.box, point=self.point)
+        points = () if self.point is None else (self.point,)
+        return Prompt(source=self.frame, object=self.object, box=self.box, points=points)
 
 
 class SamplingModel(RequestModel):
@@ -76,19 +77,20 @@ class TrackBody(SamplingModel):
     tracker: Text | None = None
 
     def work(self, studio: Studio) -> Work:
-        prompts = [prompt.as_raw() for prompt in self.prompts]
-        video = Job(video=studio.workspace.video(self.video), sampling=self.sampling())
+        prompts = [prompt.prompt() for prompt in self.prompts]
+        job = Job(video=studio.workspace.video(self.video), sampling=self.sampling())
         folder = studio.output_folder(self.folder)
 
         def work(progress: Progress) -> Json:
-            tracker = studio.tracker(self.tracker)
-            tracked = follow(video.open(), prompts, folder, tracker=tracker, progress=progress)
+            tracker, video = studio.tracker(self.tracker), job.open()
+            tracked = follow(video, prompts, folder, tracker=tracker, progress=progress)
             studio.workspace.changed()
             doubts = [
                 {"object": object, "start": doubt.first, "end": doubt.last, "text": doubt.text}
-                for object, doubt in tracked.notes.doubts_of()
+                for object, doubt in tracked.doubts_of()
             ]
-            warnings = [Note(text, "doubtful").to_dict() for text in tracked.warnings]
+            problems = (*video.problems, *tracked.problems)
+            warnings = [Note(text, "doubtful").to_dict() for text in problems]
             return {"masks": self.folder, "doubts": doubts, "warnings": warnings}
 
         return work
@@ -116,7 +118,7 @@ class FindBody(SamplingModel, WordsModel, ReadingSettings):
 
     def work(self, studio: Studio) -> Work:
         path = studio.workspace.video(self.video)
-        prompts = [prompt.as_raw() for prompt in self.prompts]
+        prompts = [prompt.prompt() for prompt in self.prompts]
         folder, masks = studio.output_folder(self.folder), None
         check_revision(self.revision, studio.revision(folder), self.folder)
         if self.masks is not None:
@@ -278,7 +280,7 @@ def missing(
     tracker follows the object"""
     chosen = {"encoder": encoder or studio.encoder_name or default_encoder()}
     if tracked:
-        chosen["tracker"] = tracker or studio.tracker_name or "sam2"
+        chosen["tracker"] = tracker or studio.tracker_name or default_tracker() or "sam2"
     if by_name:
         chosen["detector"] = DEFAULT
     return [

@@ -23,8 +23,7 @@ from dejacue.masks._region import REGION_FILE
 from dejacue.models.detectors import Detector, load_detector
 from dejacue.models.encoders import Encoder, check_name, encoder_name
 from dejacue.models.encoders.base import Crops, Rows
-from dejacue.models.trackers import Tracker, check_tracker, match_of
-from dejacue.models.trackers.follow import TrackerOptions
+from dejacue.models.trackers import Tracker, TrackerOptions, check_tracker, match_of
 from dejacue.records import History, Note, Reference
 from dejacue.records.words import Spelling
 from dejacue.studio.errors import NotThere, revision_of

@@ -17,7 +17,7 @@ import os
 import re
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import closing
-from dataclasses import astuple, dataclass
+from dataclasses import astuple, dataclass, replace
 from fractions import Fraction
 from functools import cached_property, partial
 from pathlib import Path
@@ -175,6 +175,17 @@ class Video:
         video.step = step
         video.key = hashlib.sha256(f"{self.key} every {step}".encode()).hexdigest()
         video.length = None if self.length is None else -(-self.length // step)
+        return video
+
+    def every_frame(self) -> Video:
+        """Return all frames from the first to the last of the range, sampled or not."""
+        whole = replace(self._sampling, stride=1, fps=None)
+        if whole == self._sampling and self.step == 1:
+            return self
+        video = copy.copy(self)
+        video.step, video._sampling = 1, whole
+        video.key = hashlib.sha256(f"{self.key} every frame".encode()).hexdigest()
+        video.length = None
         return video
 
     def _chosen(

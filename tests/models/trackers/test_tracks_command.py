@@ -14,7 +14,7 @@ from PIL import Image
 from dejacue.cli.video import summarise_tracking
 from dejacue.files import read_history
 from dejacue.masks import open_masks
-from dejacue.models.trackers import follow, read_notes
+from dejacue.models.trackers import Prompt, propagate, read_notes
 from dejacue.models.trackers.doubts import Doubt
 from dejacue.models.trackers.notes import TrackedObject, TrackNotes
 from dejacue.video.video import open_video, write_video
@@ -68,7 +68,7 @@ def exact(monkeypatch):
         loaded[-1].name = name or "exact"
         return loaded[-1]
 
-    monkeypatch.setattr(follow, "load_tracker", load)
+    monkeypatch.setattr(propagate, "load_tracker", load)
     return loaded
 
 
@@ -198,7 +198,9 @@ def test_a_tracker_that_ran_out_of_memory_is_a_note(folder, tmp_path, run, monke
             return super().session()
 
     options = []
-    monkeypatch.setattr(follow, "load_tracker", lambda name, **more: options.append(more) or Full())
+    monkeypatch.setattr(
+        propagate, "load_tracker", lambda name, **more: options.append(more) or Full()
+    )
     out = run(folder, "--box", text(1, 0), "--tracker", "sam2", "--fallback", "-o", tmp_path / "m")
     assert options[0]["fallback"] is True
     assert "doubtful: sam2: the memory of cuda was full" in out
@@ -247,16 +249,13 @@ def test_a_file_of_others_is_not_written_over(folder, tmp_path, exact, refusal) 
     assert (tmp_path / "keep.json").read_text() == "{}"
 
 
-def test_a_stopped_run_says_what_is_kept(folder, tmp_path, monkeypatch, run, dejacue) -> None:
+def test_a_stopped_run_says_that_nothing_is_kept(folder, tmp_path, monkeypatch, dejacue) -> None:
     words = (folder, "--box", f"{text(1, 3)}@3", "-o", tmp_path / "masks")
-    monkeypatch.setattr(follow, "load_tracker", lambda name, **_: Colour(stop=11))
+    monkeypatch.setattr(propagate, "load_tracker", lambda name, **_: Colour(stop=11))
     stopped = dejacue("track", *words)
     assert stopped.code == 130
-    assert f"stopped; the backward pass is kept in {tmp_path / '.masks.partial'}" in stopped.err
-    again = Colour()
-    monkeypatch.setattr(follow, "load_tracker", lambda name, **_: again)
-    run(*words)
-    assert again.steps == FRAMES - 3
+    assert f"stopped before {tmp_path / 'masks'} was written; nothing is kept" in stopped.err
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_the_note_of_a_tracker_is_said(tmp_path, run) -> None:
@@ -293,7 +292,8 @@ def find(dejacue, cup, tmp_path, monkeypatch):
     tracker does."""
     folder, edges = cup
     monkeypatch.setattr(
-        follow, "find_doubts", lambda series: [Doubt("switch", 12, 14, "maybe another thing")]
+        "dejacue.models.trackers.follow.find_doubts",
+        lambda series: [Doubt("switch", 12, 14, "maybe another thing")],
     )
 
     def find(*arguments: object):
@@ -357,16 +357,12 @@ def test_of_many_doubts_ten_are_shown_and_the_others_counted(capsys, count, tail
             details={},
             video="v.mp4",
             video_key="k",
-            masks="masks",
             match="source",
-            size=(6, 8),
             presence=0.5,
             backward=True,
-            groups={1: (1,)},
-            prompts=(),
+            prompts=(Prompt(),),
             frames=tuple(range(20)),
             times_s=None,
-            names=None,
             objects={1: noted},
         ),
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import pytest
 from helpers.errors import refused
@@ -19,17 +20,34 @@ def test_trackers_have_names() -> None:
             load_tracker(name)
 
 
-@pytest.mark.parametrize("missing", ["torch", "transformers", None])
-def test_sam2_is_the_default_where_its_extra_is_installed(monkeypatch, missing) -> None:
+@pytest.mark.parametrize(
+    ("missing", "ready", "default"),
+    [
+        ((), ("sam2", "nano"), "sam2"),
+        ((), ("edgetam", "nano"), "edgetam"),
+        ((), ("nano",), "nano"),
+        ((), (), "sam2"),  # of which the weights are asked for
+        (("timm",), ("edgetam",), "sam2"),
+        (("torch",), ("sam2", "nano"), "nano"),
+        (("transformers", "cv2"), ("sam2", "nano"), None),
+        (("torch",), (), None),
+    ],
+)
+def test_the_default_is_the_first_that_is_ready(monkeypatch, missing, ready, default) -> None:
     monkeypatch.setattr(
-        "importlib.util.find_spec", lambda name: None if name == missing else object()
+        "importlib.util.find_spec", lambda name: None if name in missing else object()
     )
-    assert default_tracker() == (None if missing else "sam2")
+    monkeypatch.setattr(
+        "dejacue.models.catalogue.model_named",
+        lambda name: SimpleNamespace(state="ready" if name in ready else "absent"),
+    )
+    assert default_tracker() == default
     checked = []
     monkeypatch.setattr("dejacue.models.trackers.sam2.load", lambda name, **options: name)
+    monkeypatch.setattr("dejacue.models.trackers.nano.load", lambda name: name)
     monkeypatch.setattr("dejacue.models.catalogue.check_models", lambda **names: checked.append(1))
-    assert load_tracker() == "sam2"
-    assert len(checked) == (missing is None)
+    assert load_tracker() == (default or "sam2")
+    assert len(checked) == (default is not None)
 
 
 def test_without_its_extra_the_error_says_what_to_install(monkeypatch) -> None:

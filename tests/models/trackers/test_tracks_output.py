@@ -7,10 +7,11 @@ import pytest
 from PIL import Image
 
 from dejacue.masks import open_masks
-from dejacue.models.trackers import Prompt, TrackRequest, follow, read_notes, write_track
+from dejacue.models.trackers import Prompt, read_notes
 from dejacue.models.trackers.base import Observation
+from dejacue.models.trackers.follow import follow
 from dejacue.models.trackers.notes import notes_path
-from dejacue.models.trackers.prompts import drop_repeated_pieces
+from dejacue.models.trackers.prompts import place_prompts
 from dejacue.video.video import open_video
 
 FRAMES, HEIGHT, WIDTH = 12, 40, 60
@@ -64,10 +65,11 @@ def write(folder):
     """Return a function that follows boxes, by number, into a path and returns the notes and the
     tracker."""
 
-    def write(path, boxes, stop=None, **options):
-        tracker = Still(stop)
-        prompts = [Prompt(0, id, box=box) for id, box in boxes.items()]
-        return write_track(path, TrackRequest.of(folder, prompts, tracker), **options), tracker
+    def write(path, boxes, pieces_of=None):
+        tracker = Still()
+        pieces = pieces_of or {}
+        prompts = [Prompt(0, id, box=box, piece_of=pieces.get(id)) for id, box in boxes.items()]
+        return follow(open_video(folder), prompts, path, tracker=tracker), tracker
 
     return write
 
@@ -88,15 +90,15 @@ def masks(folder):
 # Objects that depend on each other
 
 
-def test_where_objects_share_pixels_all_are_followed_when_one_is_added(folder) -> None:
+def test_where_objects_share_pixels_all_are_followed_when_one_is_added(folder, tmp_path) -> None:
     first, second = Prompt(0, 1, box=A), Prompt(0, 2, box=(40, 20, 60, 40))
-    shared = Still()
-    shared.independent = False
-    for tracker, same in ((Still(), True), (shared, False)):
-        alone = TrackRequest.of(folder, [first], tracker)
-        both = TrackRequest.of(folder, [first, second], tracker)
-        assert (alone.key(1) == both.key(1)) == same
-        assert both.only([1]).key(1) == alone.key(1)
+    for independent, followed in ((True, {2}), (False, {1, 2})):
+        path = tmp_path / f"{independent}"
+        for prompts in ([first], [first, second]):
+            tracker = Still()
+            tracker.independent = independent
+            follow(open_video(folder), prompts, path, tracker=tracker)
+        assert tracker.followed == followed
 
 
 # Objects that overlap
@@ -115,7 +117,7 @@ def test_in_a_folder_the_lower_number_keeps_its_pixels_and_the_notes_say_so(
     tmp_path, write, masks
 ) -> None:
     path = tmp_path / "masks"
-    notes, _ = write(path, {1: A, 2: B, 3: INSIDE_A}, groups={1: (1, 3), 2: (2,)})
+    notes, _ = write(path, {1: A, 2: B, 3: INSIDE_A}, {3: 1})
     assert (masks(path, 1) == area(A)).all()
     assert (masks(path, 2) == area(B) & ~area(A)).all()
     assert open_masks(path).ids() == (1, 2)
@@ -156,7 +158,7 @@ def test_other_lineages_need_new_notes_only(tmp_path, write) -> None:
     path = tmp_path / "masks"
     write(path, {1: A, 2: B})
     state = (path / "0.png").stat().st_ino
-    notes, tracker = write(path, {1: A, 2: B}, groups={1: (1, 2)})
+    notes, tracker = write(path, {1: A, 2: B}, {2: 1})
     assert (tracker.steps, (path / "0.png").stat().st_ino) == (0, state)
     assert notes.groups == read_notes(path).groups == {1: (1, 2)}
 
@@ -203,29 +205,20 @@ def test_a_link_stays_one(tmp_path, write, masks, name) -> None:
     assert left == {"elsewhere", name, real.name} | notes
 
 
-def test_what_is_written_is_not_in_memory_twice(folder, tmp_path, monkeypatch) -> None:
-    written = []
-    real = follow._write
-    monkeypatch.setattr(follow, "_write", lambda *all: written.append(all[1]) or real(*all))
-    write_track(tmp_path / "masks.npz", TrackRequest.of(folder, Prompt(6, 1, box=A), Still()))
-    (rows,) = written
-    assert [row.objects for row in rows.rows] == [{}] * FRAMES
-
-
-def test_pieces_that_are_given_again_are_left_out_and_numbers_close_up() -> None:
+def test_pieces_that_are_given_again_are_left_out_and_numbers_close_up(folder) -> None:
     mask = area(A)
     repeated = [
         Prompt(0, 1, box=A),
-        Prompt(3, 2, box=B),
+        Prompt(3, 2, box=B, piece_of=1),
         Prompt(4, 5, mask=mask),
-        Prompt(3, 6, box=B),
-        Prompt(4, 7, mask=mask.copy()),
-        Prompt(9, 8, box=B),
+        Prompt(3, 6, box=B, piece_of=1),
+        Prompt(4, 7, mask=mask.copy(), piece_of=1),
+        Prompt(9, 8, box=B, piece_of=1),
     ]
-    prompts, groups = drop_repeated_pieces(repeated, {1: (1, 2, 6, 7, 8), 5: (5,)})
-    assert groups == {1: (1, 2, 6, 7), 5: (5,)}  # 7 is a piece of 1, as 5 is none of it
-    numbers = [(prompt.object, prompt.frame) for prompt in prompts]
-    assert numbers == [(1, 0), (2, 3), (5, 4), (6, 4), (7, 9)]
+    prompts = place_prompts(open_video(folder), repeated)
+    numbers = [(prompt.object, prompt.frame, prompt.piece_of) for prompt in prompts]
+    # the mask is a piece of 1, as 5 is none of it
+    assert numbers == [(1, 0, None), (2, 3, 1), (5, 4, None), (6, 4, 1), (7, 9, 1)]
 
 
 def test_notes_lie_in_the_folder_of_the_masks_or_beside_their_file(tmp_path) -> None:

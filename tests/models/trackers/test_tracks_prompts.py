@@ -7,18 +7,9 @@ import pytest
 from helpers.errors import refused
 from PIL import Image
 
-from dejacue.models.trackers import Prompt, RawPrompt
-from dejacue.models.trackers.prompts import (
-    TypedPrompts,
-    check_prompts,
-    parse_prompts,
-    resolve_prompts,
-)
+from dejacue.models.trackers import Prompt
+from dejacue.models.trackers.prompts import parse_prompts, place_prompts
 from dejacue.video.video import open_video
-
-
-def parse(*typed, before=((), {}), **options):
-    return parse_prompts(TypedPrompts(*typed, **options), before)
 
 
 @pytest.fixture(scope="module")
@@ -31,47 +22,54 @@ def folder(tmp_path_factory):
 
 
 def placed(folder, *boxes: str, points=(), not_points=(), masks=(), at=None, adds=(), **sampling):
-    raw, _ = parse(boxes, points, not_points, masks, at, adds)
-    return resolve_prompts(open_video(folder, **sampling), raw)
+    typed = parse_prompts(boxes, points, not_points=not_points, masks=masks, at=at, adds=adds)
+    return place_prompts(open_video(folder, **sampling), typed)
 
 
 def test_a_box_has_four_numbers_and_may_name_object_and_frame() -> None:
-    (prompt,), groups = parse(["2:10,5,20.5,15@12"])
-    assert (prompt.object, prompt.frame, prompt.box) == (2, 12, (10, 5, 20.5, 15))
-    assert groups == {2: (2,)}
+    (prompt,) = parse_prompts(["2:10,5,20.5,15@12"])
+    assert (prompt.object, prompt.source, prompt.box) == (2, 12, (10, 5, 20.5, 15))
+    assert prompt.piece_of is None
 
 
 def test_the_default_frame_is_the_one_of_at_and_else_the_first() -> None:
-    (box, point), _ = parse(["1,1,9,9"], ["3,4@7"], at=5)
-    assert (box.frame, point.frame) == (5, 7)
-    assert parse(["1,1,9,9"])[0][0].frame is None
+    box, point = parse_prompts(["1,1,9,9"], ["3,4@7"], at=5)
+    assert (box.source, point.source) == (5, 7)
+    (first,) = parse_prompts(["1,1,9,9"])
+    assert (first.source, first.frame) == (None, 0)
 
 
 @pytest.mark.parametrize("text", ["1,2,3", "1,2,3,4,5", "a,b,c,d", "", "1,2,3,nan", "1 2 3 4"])
 def test_what_is_no_box_is_refused_with_an_example(text) -> None:
     with refused("box", text, "120,80,300,260@0"):
-        parse([text])
+        parse_prompts([text])
 
 
 @pytest.mark.parametrize("number", ["0", "255"])
 def test_objects_are_numbered_as_an_indexed_picture_can(number) -> None:
     with refused("box", f"{number}:1,1,9,9"):
-        parse([f"{number}:1,1,9,9"])
+        parse_prompts([f"{number}:1,1,9,9"])
 
 
-def test_an_added_piece_is_a_further_id_of_the_same_lineage() -> None:
-    (*_, box, point), groups = parse(["1:1,1,9,9", "4:5,5,9,9"], adds=["4:2,2,4,4@9", "1:3,3@8"])
-    assert groups == {1: (1, 6), 4: (4, 5)}
-    assert (box.object, box.frame, box.box) == (5, 9, (2, 2, 4, 4))
-    assert (point.object, point.frame, point.point) == (6, 8, (3, 3, True))
+def test_an_added_piece_is_a_further_id_of_the_same_object(folder) -> None:
+    placed_prompts = placed(folder, "1:1,1,9,9", "4:5,5,9,9", adds=["4:2,2,4,4@9", "1:3,3@8"])
+    (*_, point, box) = placed_prompts
+    assert [(prompt.object, prompt.piece_of) for prompt in placed_prompts] == [
+        *((1, None), (4, None), (6, 1), (5, 4))
+    ]
+    assert (box.source, box.box) == (9, (2, 2, 4, 4))
+    assert (point.source, point.points) == (8, ((3, 3, True),))
 
 
-def test_pieces_alone_are_added_to_what_was_given_before() -> None:
-    before = [RawPrompt(1, 0, box=(1, 1, 9, 9)), RawPrompt(2, 5, point=(3, 3, True))]
-    (*earlier, added), groups = parse(adds=["4,4,8,8@20"], before=(before, {1: (1, 2)}))
-    assert earlier == before
-    assert (added.object, added.frame) == (3, 20)
-    assert groups == {1: (1, 2, 3)}
+def test_pieces_alone_are_added_to_what_was_given_before(folder) -> None:
+    before = [
+        Prompt(object=1, source=0, box=(1, 1, 9, 9)),
+        Prompt(object=2, source=5, points=((3, 3, True),), piece_of=1),
+    ]
+    adds = parse_prompts(adds=["4,4,8,8@20"])
+    prompts = place_prompts(open_video(folder), adds, before)
+    numbers = [(prompt.object, prompt.source, prompt.piece_of) for prompt in prompts]
+    assert numbers == [(1, 0, None), (2, 5, 1), (3, 20, 1)]
 
 
 @pytest.mark.parametrize(
@@ -82,9 +80,9 @@ def test_pieces_alone_are_added_to_what_was_given_before() -> None:
         (["1,1,9,9", "2:1,1,5,5"], "1,1,5,5@3", "name the object it is a piece of"),
     ],
 )
-def test_a_piece_of_an_unknown_object_is_refused(boxes, add, fact) -> None:
-    with refused("add", add, fact):
-        parse(boxes, adds=[add])
+def test_a_piece_of_an_unknown_object_is_refused(folder, boxes, add, fact) -> None:
+    with refused("add 1,1,5,5@3", fact):
+        placed(folder, *boxes, adds=[add])
 
 
 def test_frames_of_the_file_become_positions_of_the_sample(folder) -> None:
@@ -118,14 +116,15 @@ def test_a_frame_that_cannot_be_decoded_is_refused(folder, tmp_path) -> None:
 
 def test_a_box_that_sticks_out_a_little_is_clipped_and_noted(folder) -> None:
     video = open_video(folder)
-    raw, _ = parse(["-1,2,39,20"])
-    assert resolve_prompts(video, raw)[0].box == (0, 2, 39, 20)
+    (prompt,) = place_prompts(video, parse_prompts(["-1,2,39,20"]))
+    assert prompt.box == (0, 2, 39, 20)
     note = "the box -1,2,39,20 reaches outside the picture of 40 × 30 pixels and is clipped"
     assert video.problems == [f"{folder}: {note}"]
     for _ in video:
         break
     assert video.problems == [f"{folder}: {note}"]
-    assert resolve_prompts(video, parse(["0,0,40.01,30"])[0])[0].box == (0, 0, 40, 30)
+    (prompt,) = place_prompts(video, parse_prompts(["0,0,40.01,30"]))
+    assert prompt.box == (0, 0, 40, 30)
     assert len(video.problems) == 1
 
 
@@ -186,12 +185,6 @@ def picture(tmp_path):
     return path
 
 
-def test_a_box_or_a_piece_to_add_is_a_prompt() -> None:
-    assert TypedPrompts(boxes=["1,2,3,4"])
-    assert TypedPrompts(adds=["1:1,2,3,4"])
-    assert not TypedPrompts(at=3)
-
-
 def test_a_mask_is_one_number_of_a_picture(folder, picture) -> None:
     (prompt,) = placed(folder, masks=[f"2:{picture}#5@4"])
     assert (prompt.object, prompt.frame, prompt.box) == (2, 4, None)
@@ -221,12 +214,12 @@ def test_masks_that_cannot_be_used_are_refused(folder, picture, tmp_path) -> Non
     check([folder, "point 5,5"], f"{picture}#3", not_points=["5,5"])
     check([tmp_path / "none.png", "no such file"], tmp_path / "none.png")
     for name, size, value, fact in (
-        ("empty.png", (40, 30), 0, "is empty"),
-        ("tall.png", (40, 90), 255, "40 × 90"),
-        ("wider.png", (44, 30), 255, "44 × 30"),
+        ("empty.png", (40, 30), 0, "empty.png: is empty"),
+        ("tall.png", (40, 90), 255, "the mask is 40 × 90"),
+        ("wider.png", (44, 30), 255, "the mask is 44 × 30"),
     ):
         Image.new("L", size, value).save(tmp_path / name)
-        check([tmp_path / name, fact], tmp_path / name)
+        check([fact], tmp_path / name)
 
 
 def test_a_mask_says_more_than_a_box_that_agrees_with_it(folder, picture) -> None:
@@ -238,15 +231,18 @@ def test_a_mask_says_more_than_a_box_that_agrees_with_it(folder, picture) -> Non
 
 def test_prompts_made_in_python_are_checked_alike(folder) -> None:
     video = open_video(folder, stride=10)
-    (prompt,) = check_prompts(video, [Prompt(2, 1, box=(-0.5, 0, 9, 9))])
+    (prompt,) = place_prompts(video, [Prompt(2, 1, box=(-0.5, 0, 9, 9))])
     assert (prompt.frame, prompt.box) == (2, (0, 0, 9, 9))
     for wrong, fact in (
         (Prompt(3, 1, box=(1, 1, 9, 9)), "frame 3"),
         (Prompt(0, 0, box=(1, 1, 9, 9)), "object 0"),
         (Prompt(0, 1), "the prompt is empty"),
-        (Prompt(0, 1, mask=np.ones((3, 3), bool)), (3, 3)),
+        (Prompt(0, 1, mask=np.ones((3, 3), bool)), "3 × 3"),
+        (Prompt(0, 1, mask=np.ones((30, 40), int)), "int64"),
+        (Prompt(source=12, box=(1, 1, 9, 9)), "frame 12"),
+        (Prompt(source=-1, box=(1, 1, 9, 9)), "frame -1"),
     ):
         with refused(folder, fact):
-            check_prompts(video, [wrong])
-    with refused("give at least one Prompt"):
-        check_prompts(video, [])
+            place_prompts(video, [wrong])
+    with refused(folder, "show where the object is"):
+        place_prompts(video, [])

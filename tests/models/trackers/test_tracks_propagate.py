@@ -6,7 +6,6 @@ import errno
 import json
 import shutil
 
-import msgspec
 import numpy as np
 import pytest
 from helpers.colour_tracker import FRAMES, GONE, HEIGHT, WIDTH, Colour, box, picture, truth
@@ -15,22 +14,14 @@ from helpers.still_tracker import Still
 from PIL import Image
 
 from dejacue.errors import Cancelled
-from dejacue.files.partial import PartialFile
 from dejacue.masks import open_masks
-from dejacue.models.trackers import (
-    Prompt,
-    TrackRequest,
-    match_of,
-    propagate,
-    read_notes,
-    track,
-    write_track,
-)
+from dejacue.models.trackers import Prompt, TrackerOptions, match_of, propagate, read_notes, track
 from dejacue.models.trackers.doubts import KINDS
-from dejacue.models.trackers.follow import partial_path
+from dejacue.models.trackers.follow import follow
 from dejacue.models.trackers.propagate import reversed_frames
+from dejacue.progress import silent
 from dejacue.records import Note
-from dejacue.video.video import open_video
+from dejacue.video.video import Video, open_video
 
 
 @pytest.fixture(scope="module")
@@ -42,8 +33,12 @@ def folder(tmp_path_factory):
     return folder
 
 
-def request_of(folder, prompts, tracker=None, **options) -> TrackRequest:
-    return TrackRequest.of(folder, prompts, tracker or Colour(), **options)
+def write(path, folder, prompts, tracker=None, progress=silent, **options):
+    """Follow the objects in a folder of pictures, or in a video."""
+    video = folder if isinstance(folder, Video) else open_video(folder)
+    tracker = tracker or Colour()
+    options = TrackerOptions(**options)
+    return follow(video, prompts, path, tracker=tracker, options=options, progress=progress)
 
 
 def masks_in(path, ids, folder=None) -> dict[int, list[np.ndarray]]:
@@ -132,8 +127,8 @@ def test_progress_says_which_frames_are_doubtful(folder, tmp_path) -> None:
         if stage == "follow" and isinstance(note, Note) and note.severity == "doubtful":
             doubtful.append((done - 1, str(note)))
 
-    request = request_of(folder, [Prompt(0, 1, box=box(1, 0))])
-    notes = write_track(tmp_path / "masks", request, progress=progress)
+    prompts = [Prompt(0, 1, box=box(1, 0))]
+    notes = write(tmp_path / "masks", folder, prompts, progress=progress)
     (lost, back) = notes.objects[1].doubts
     assert doubtful == [
         *((frame, KINDS["lost"]) for frame in GONE),
@@ -179,7 +174,7 @@ def test_frames_that_cannot_be_decoded_are_left_out_backwards_too(folder, tmp_pa
 @pytest.mark.parametrize("name", ["masks", "masks.npz", "masks.json"])
 def test_masks_are_written_as_they_were_seen(folder, tmp_path, name) -> None:
     prompts = [Prompt(0, 1, box=box(1, 0)), Prompt(15, 2, box=box(2, 15))]
-    notes = write_track(tmp_path / name, request_of(folder, prompts))
+    notes = write(tmp_path / name, folder, prompts)
     masks = masks_in(tmp_path / name, [1, 2], folder)
     for at in range(FRAMES):
         assert (masks[1][at] == truth(1, at)).all()
@@ -191,23 +186,23 @@ def test_masks_are_written_as_they_were_seen(folder, tmp_path, name) -> None:
 
 
 def test_masks_have_the_names_of_images_and_the_numbers_of_frames(folder, tmp_path) -> None:
-    write_track(tmp_path / "masks", request_of(folder, [Prompt(0, 1, box=box(1, 0))]))
+    write(tmp_path / "masks", folder, [Prompt(0, 1, box=box(1, 0))])
     names = sorted(path.name for path in (tmp_path / "masks").glob("*.png"))
     assert names == [f"f{at:03d}.png" for at in range(FRAMES)]
     assert read_notes(tmp_path / "masks").match == "stem"
 
 
 def test_notes_say_what_was_done(folder, tmp_path) -> None:
-    prompts = [Prompt(0, 1, points=((5, 5, True), (50, 2, False))), Prompt(9, 2, mask=truth(2, 9))]
-    request = TrackRequest.of(open_video(folder, rate=10), prompts, Colour(), presence=0.4)
-    write_track(tmp_path / "masks", request, groups={1: (1, 2)})
+    clicks = ((5, 5, True), (50, 2, False))
+    prompts = [Prompt(0, 1, points=clicks), Prompt(9, 2, mask=truth(2, 9), piece_of=1)]
+    write(tmp_path / "masks", open_video(folder, rate=10), prompts, presence=0.4)
     notes = read_notes(tmp_path / "masks")
-    assert (notes.tracker, notes.details) == ("colour", request.tracker.details)
-    assert (notes.video, notes.size, notes.presence) == ("frames", (HEIGHT, WIDTH), 0.4)
+    assert (notes.tracker, notes.details) == ("colour", Colour().details)
+    assert (notes.video, notes.presence) == ("frames", 0.4)
     assert notes.groups == {1: (1, 2)}
-    inside, outside, mask = notes.prompts
-    assert (inside.object, inside.frame, inside.point) == (1, 0, (5, 5, True))
-    assert (outside.object, outside.frame, outside.point) == (1, 0, (50, 2, False))
+    clicked, mask = notes.prompts
+    assert (clicked.object, clicked.source, clicked.points) == (1, 0, clicks)
+    assert (mask.object, mask.source) == (2, 9)
     assert (mask.mask == truth(2, 9)).all()
     assert notes.time_s(12) == pytest.approx(1.2)
     lost, back = notes.objects[1].doubts
@@ -220,27 +215,28 @@ def test_notes_say_what_was_done(folder, tmp_path) -> None:
 
 def test_what_is_up_to_date_is_not_made_again(folder, tmp_path) -> None:
     prompts = [Prompt(0, 1, box=box(1, 0))]
-    write_track(tmp_path / "masks", request_of(folder, prompts))
+    write(tmp_path / "masks", folder, prompts)
     tracker = Colour()
-    write_track(tmp_path / "masks", request_of(folder, prompts, tracker))
+    write(tmp_path / "masks", folder, prompts, tracker)
     assert tracker.steps == 0
-    for changed in (
-        request_of(folder, [Prompt(0, 1, box=(1, 4, 10, 12))], tracker),
-        request_of(folder, prompts, tracker, presence=0.3),
-        TrackRequest.of(open_video(folder, end=9), prompts, tracker),
+    for video, box_now, presence in (
+        (folder, (1, 4, 10, 12), 0.5),
+        (folder, box(1, 0), 0.3),
+        (open_video(folder, end=9), box(1, 0), 0.5),
     ):
         before = tracker.steps
-        write_track(tmp_path / "masks", changed)
+        changed = [Prompt(0, 1, box=box_now)]
+        write(tmp_path / "masks", video, changed, tracker, presence=presence)
         assert tracker.steps > before
 
 
 @pytest.mark.parametrize("name", ["masks", "masks.json"])
 def test_only_an_added_object_is_followed(folder, tmp_path, name) -> None:
     first = [Prompt(0, 1, box=box(1, 0))]
-    write_track(tmp_path / name, request_of(folder, first))
+    write(tmp_path / name, folder, first)
     tracker = Colour()
-    both = [*first, Prompt(8, 3, box=box(3, 8))]
-    notes = write_track(tmp_path / name, request_of(folder, both, tracker), groups={1: (1, 3)})
+    both = [*first, Prompt(8, 3, box=box(3, 8), piece_of=1)]
+    notes = write(tmp_path / name, folder, both, tracker)
     assert all(list(session.colours) == [3] for session in tracker.sessions)
     assert notes.groups == {1: (1, 3)}
     assert [prompt.object for prompt in notes.prompts] == [1, 3]
@@ -252,38 +248,24 @@ def test_only_an_added_object_is_followed(folder, tmp_path, name) -> None:
 
 def test_an_object_that_is_left_out_is_removed_without_following(folder, tmp_path) -> None:
     prompts = [Prompt(0, 1, box=box(1, 0)), Prompt(0, 2, box=box(2, 0))]
-    write_track(tmp_path / "masks", request_of(folder, prompts))
+    write(tmp_path / "masks", folder, prompts)
     tracker = Colour()
-    notes = write_track(tmp_path / "masks", request_of(folder, prompts[1:], tracker))
+    notes = write(tmp_path / "masks", folder, prompts[1:], tracker)
     assert tracker.steps == 0
     assert list(notes.objects) == [2]
     assert [prompt.object for prompt in notes.prompts] == [2]
     assert open_masks(tmp_path / "masks").ids() == (2,)
 
 
-def same_as_whole(folder, tmp_path, prompts, notes) -> None:
-    """Check that a resumed run gives what a run in one go gives, and nothing else is left."""
-    whole = write_track(tmp_path / "whole", request_of(folder, prompts))
-    for id in (1, 2):
-        assert notes.objects[id].presence == whole.objects[id].presence
-        assert notes.objects[id].doubts == whole.objects[id].doubts
-    for path in (tmp_path / "whole").glob("*.png"):
-        assert (tmp_path / "masks" / path.name).read_bytes() == path.read_bytes()
-    assert {path.name for path in tmp_path.iterdir()} == {"masks", "whole"}
-
-
-@pytest.mark.parametrize("stop", [3, 16, 17, 30, 39])  # 16 steps back, then all frames
-def test_a_stopped_run_keeps_a_whole_backward_pass(folder, tmp_path, stop) -> None:
+@pytest.mark.parametrize("stop", [3, 17, 39])  # 16 steps back, then all frames
+def test_a_stopped_run_leaves_nothing_and_starts_again(folder, tmp_path, stop) -> None:
     prompts = [Prompt(0, 1, box=box(1, 0)), Prompt(15, 2, box=box(2, 15))]
-    message = "the backward pass is kept" if stop > 16 else "before anything was kept"
-    with pytest.raises(Cancelled, match=message):
-        write_track(tmp_path / "masks", request_of(folder, prompts, Colour(stop)))
-    assert not (tmp_path / "masks").exists()
-    assert partial_path(tmp_path / "masks").exists() == (stop > 16)
+    with pytest.raises(Cancelled, match="nothing is kept"):
+        write(tmp_path / "masks", folder, prompts, Colour(stop))
+    assert list(tmp_path.iterdir()) == []
     tracker = Colour()
-    notes = write_track(tmp_path / "masks", request_of(folder, prompts, tracker))
-    assert tracker.steps == FRAMES + (0 if stop > 16 else 16)
-    same_as_whole(folder, tmp_path, prompts, notes)
+    write(tmp_path / "masks", folder, prompts, tracker)
+    assert tracker.steps == FRAMES + 16
 
 
 @pytest.mark.parametrize("error", [Cancelled, KeyboardInterrupt])
@@ -296,11 +278,8 @@ def test_progress_may_stop_the_run(folder, tmp_path, stage, at, error) -> None:
             raise error
 
     with pytest.raises(Cancelled, match="stopped"):
-        write_track(tmp_path / "masks", request_of(folder, prompts), progress=stop)
-    left = [partial_path(tmp_path / "masks")] if stage == "follow" else []
-    assert list(tmp_path.iterdir()) == left
-    notes = write_track(tmp_path / "masks", request_of(folder, prompts))
-    same_as_whole(folder, tmp_path, prompts, notes)
+        write(tmp_path / "masks", folder, prompts, progress=stop)
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_whoever_iterates_gets_what_progress_raises(folder) -> None:
@@ -313,66 +292,9 @@ def test_whoever_iterates_gets_what_progress_raises(folder) -> None:
         next(frames)
 
 
-def test_a_backward_pass_of_another_prompt_is_not_used(folder, tmp_path) -> None:
-    stopped = request_of(folder, [Prompt(15, 2, box=box(2, 15))], Colour(20))
-    with pytest.raises(Cancelled):
-        write_track(tmp_path / "masks", stopped)
-    for prompts in ([Prompt(15, 2, mask=truth(2, 15))], [Prompt(15, 1, box=box(2, 15))]):
-        tracker = Colour()
-        write_track(tmp_path / "masks", request_of(folder, prompts, tracker))
-        assert tracker.steps == 16 + FRAMES - 15  # it is followed from its prompt on
-
-
-@pytest.mark.parametrize(
-    "damage",
-    [
-        lambda data: data[:-1],
-        lambda data: data[: len(data) // 2],
-        lambda data: b"",
-        lambda data: data[:-9] + bytes([data[-9] ^ 1]) + data[-8:],
-    ],
-)
-def test_a_damaged_backward_pass_is_made_again(folder, tmp_path, damage) -> None:
-    prompts = [Prompt(0, 1, box=box(1, 0)), Prompt(15, 2, box=box(2, 15))]
-    with pytest.raises(Cancelled):
-        write_track(tmp_path / "masks", request_of(folder, prompts, Colour(20)))
-    file = partial_path(tmp_path / "masks")
-    data = file.read_bytes()
-    file.write_bytes(damage(data))
-    tracker = Colour()
-    notes = write_track(tmp_path / "masks", request_of(folder, prompts, tracker))
-    assert tracker.steps == 16 + FRAMES
-    same_as_whole(folder, tmp_path, prompts, notes)
-
-
-def test_a_backward_pass_of_another_form_is_made_again(folder, tmp_path) -> None:
-    prompts = [Prompt(0, 1, box=box(1, 0)), Prompt(15, 2, box=box(2, 15))]
-    with pytest.raises(Cancelled):
-        write_track(tmp_path / "masks", request_of(folder, prompts, Colour(20)))
-    place = partial_path(tmp_path / "masks")
-    key = place.read_bytes().partition(b"\n")[0].decode()
-    place.unlink()
-    file = PartialFile(place, key)
-    file.append([b"no MessagePack", msgspec.msgpack.encode({0: {2: ["00", 1.0, 0, [0] * 4]}})])
-    file.close()
-    tracker = Colour()
-    notes = write_track(tmp_path / "masks", request_of(folder, prompts, tracker))
-    assert tracker.steps == 16 + FRAMES
-    same_as_whole(folder, tmp_path, prompts, notes)
-
-
-def test_a_partial_file_that_holds_something_else_is_not_used(folder, tmp_path) -> None:
-    request = request_of(folder, [Prompt(0, 1, box=box(1, 0))])
-    file = partial_path(tmp_path / "masks")
-    file.write_bytes(b"something else")
-    write_track(tmp_path / "masks", request)
-    assert request.tracker.steps == FRAMES
-    assert not file.exists()
-
-
 @pytest.mark.parametrize("name", ["masks", "masks.npz"])
 def test_a_failure_in_writing_leaves_the_old_masks(folder, tmp_path, monkeypatch, name) -> None:
-    write_track(tmp_path / name, request_of(folder, [Prompt(0, 1, box=box(1, 0))]))
+    write(tmp_path / name, folder, [Prompt(0, 1, box=box(1, 0))])
     before = sorted(path.name for path in tmp_path.rglob("*"))
 
     def fail(*_: object) -> None:
@@ -380,42 +302,42 @@ def test_a_failure_in_writing_leaves_the_old_masks(folder, tmp_path, monkeypatch
 
     monkeypatch.setattr("dejacue.models.trackers.follow.write_notes", fail)
     with pytest.raises(OSError, match="No space"):
-        write_track(tmp_path / name, request_of(folder, [Prompt(0, 2, box=box(2, 0))]))
+        write(tmp_path / name, folder, [Prompt(0, 2, box=box(2, 0))])
     assert sorted(path.name for path in tmp_path.rglob("*")) == before
     assert list(read_notes(tmp_path / name).objects) == [1]
     assert masks_in(tmp_path / name, [1], folder)[1][0].any()
 
 
 def test_what_others_have_written_is_not_replaced(folder, tmp_path) -> None:
-    request = request_of(folder, [Prompt(0, 1, box=box(1, 0))])
+    tracker = Colour()
+
+    def refused_at(path) -> None:
+        with refused(path):
+            write(path, folder, [Prompt(0, 1, box=box(1, 0))], tracker)
+
     for name, content in (("pictures", "00000.png"), ("texts", "diary.txt")):
         (tmp_path / name).mkdir()
         (tmp_path / name / content).write_bytes(b"mine")
-        with refused(tmp_path / name):
-            write_track(tmp_path / name, request)
+        refused_at(tmp_path / name)
     (tmp_path / "pictures" / "track.json").write_text('{"tracks": []}')  # of another tool
-    with refused(tmp_path / "pictures"):
-        write_track(tmp_path / "pictures", request)
+    refused_at(tmp_path / "pictures")
     for name in ("mine.json", "mine.npz"):
         (tmp_path / name).write_bytes(b"mine")
-        with refused(tmp_path / name):
-            write_track(tmp_path / name, request)
+        refused_at(tmp_path / name)
         assert (tmp_path / name).read_bytes() == b"mine"
     for path in (tmp_path / "masks.mp4", ".", "..", "/"):
-        with refused(path):
-            write_track(path, request)
-    assert request.tracker.steps == 0
+        refused_at(path)
+    assert tracker.steps == 0
 
 
 def test_nothing_is_written_where_nothing_is_seen(folder, tmp_path) -> None:
-    request = request_of(folder, [Prompt(0, 1, box=box(1, 0))], presence=1.0)
     with refused(folder, "the object is not seen in any frame"):
-        write_track(tmp_path / "masks", request)
+        write(tmp_path / "masks", folder, [Prompt(0, 1, box=box(1, 0))], presence=1.0)
     assert not (tmp_path / "masks").exists()
 
 
 def test_damaged_notes_are_named(folder, tmp_path) -> None:
-    write_track(tmp_path / "masks", request_of(folder, [Prompt(0, 1, box=box(1, 0))]))
+    write(tmp_path / "masks", folder, [Prompt(0, 1, box=box(1, 0))])
     path = tmp_path / "masks" / "track.json"
     document = json.loads(path.read_text())
     for key, value in (
@@ -425,9 +347,7 @@ def test_damaged_notes_are_named(folder, tmp_path) -> None:
         ("objects", {"1": {}}),
         ("prompts", [{"object": 1, "frame": 0, "box": [1, 2]}]),
         ("prompts", [{"object": 1, "frame": 0, "mask": {"size": [2, 2], "counts": "??"}}]),
-        ("size", 3),
         ("times_s", 5),
-        ("names", ["one"]),
         ("presence", 2),
         ("strange", 1),
     ):
@@ -442,7 +362,7 @@ def test_damaged_notes_are_named(folder, tmp_path) -> None:
 
 @pytest.mark.parametrize("content", ['{"tracks": []}', "[1, 2]", "not JSON", ""])
 def test_notes_of_other_tools_are_none(folder, tmp_path, content) -> None:
-    write_track(tmp_path / "masks", request_of(folder, [Prompt(0, 1, box=box(1, 0))]))
+    write(tmp_path / "masks", folder, [Prompt(0, 1, box=box(1, 0))])
     assert match_of(tmp_path / "masks") == "stem"
     (tmp_path / "masks" / "track.json").write_text(content)
     assert read_notes(tmp_path / "masks") is None

@@ -30,7 +30,8 @@ from dejacue.finding.where import InMasks, ObjectSource
 from dejacue.masks import MATCHES, check_kind
 from dejacue.masks._masks import object_groups
 from dejacue.models.detectors.base import check_names
-from dejacue.models.trackers.prompts import TypedPrompts, parse_prompts
+from dejacue.models.trackers import Prompt
+from dejacue.models.trackers.prompts import parse_prompts
 from dejacue.records.history import COLUMNS, FRAME_STEP, LOOKED_AT, MEANINGLESS, PROBLEMS
 from dejacue.video.video import ERRORS
 
@@ -324,15 +325,13 @@ def _request(
     )
 
 
-def _boxes(text: str) -> TypedPrompts:
-    prompts = TypedPrompts(boxes=text.split())
+def _boxes(text: str) -> list[Prompt]:
     try:
-        parse_prompts(prompts)
+        return parse_prompts(text.split())
     except InputError:
         problem = f'fixed "{shortened(text)}": give x0,y0,x1,y1 in pixels, or several of these'
         remedy = "separate several with blanks, and add @FRAME to each"
         raise InputError(f"{problem}; {remedy}") from None
-    return prompts
 
 
 def _value(key: str, value: Any) -> Any:

@@ -49,7 +49,7 @@ class LookingAgain:
         details: Mapping[str, str],
     ) -> None:
         self.tracker, self.detect, self.patience = tracker, detect, patience
-        self.name = tracker.name
+        self.name, self.every_frame = tracker.name, getattr(tracker, "every_frame", False)
         self.details: Mapping[str, str] = {**tracker.details, **details}
 
     def session(self) -> _Session:

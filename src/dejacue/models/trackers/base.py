@@ -24,9 +24,15 @@ Mask = NDArray[np.bool_]
 class Prompt:
     """Shows an object in one frame: by a box, points, or a mask; box and points may go together.
 
-    frame    position in the sampled sequence
-    object   its id, from 1 on
-    points   (x, y, inside): a click on the object, or on what does not belong to it
+    frame      position in the sampled sequence
+    object     its id, from 1 on; of a piece 0: the next one that is free
+    points     (x, y, inside): a click on the object, or on what does not belong to it
+    mask       (H, W) of bool, of the frame's size or scaled
+    source     instead of ``frame``: the frame of the file
+    piece_of   the object of which this is a piece with an id of its own; 0: of the only one
+
+    >>> Prompt(box=(120, 80, 300, 260), source=45).object
+    1
     """
 
     frame: int = 0
@@ -34,6 +40,8 @@ class Prompt:
     box: Box | None = None
     points: tuple[tuple[float, float, bool], ...] = ()
     mask: Mask | None = None
+    source: int | None = None
+    piece_of: int | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,7 +68,7 @@ class TrackerSession(Protocol):
 
 
 class Tracker(Protocol):
-    """Makes sessions.
+    """Makes sessions. One with ``every_frame = True`` is also given frames between sampled ones.
 
     name          as ``load_tracker`` takes it: "sam2", "sam2-tiny", "edgetam", …
     independent   whether the masks of an object are the same whichever others are followed with

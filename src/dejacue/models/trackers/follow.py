@@ -1,26 +1,26 @@
 """follow(): prompts → the masks of the objects on disk with notes, or those that are there already.
 
-write_track() does it: what is there and up to date is not made again, and what was there is
-replaced only when the new is whole. Of a run that is stopped the backward pass is kept, once it is
-done, in a file beside the masks.
+What is there and up to date is not made again; what was there is replaced only when the new is
+whole. A run that is stopped leaves nothing, and the next one starts again.
 """
 
 from __future__ import annotations
 
+import hashlib
 import itertools
+import json
 import logging
 import os
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import closing, suppress
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import NamedTuple
 
 import msgspec
 import numpy as np
+from numpy.typing import NDArray
 
-from dejacue._version import __version__
 from dejacue.atomic import (
     check_place,
     is_temporary,
@@ -30,40 +30,31 @@ from dejacue.atomic import (
     write_bytes,
 )
 from dejacue.errors import Cancelled, DejaCueError, InputError
-from dejacue.files.partial import PartialFile
 from dejacue.masks import Masks, open_masks, write_masks
 from dejacue.masks.write import WRITTEN_AS, unwritable
-from dejacue.models.trackers.base import Mask, Prompt, Tracker
-from dejacue.models.trackers.doubts import KINDS, PAST_FRAMES, Series, find_doubts
+from dejacue.models.trackers.base import Mask, Observation, Prompt, Tracker, bounding_box
+from dejacue.models.trackers.doubts import (
+    KINDS,
+    PAST_FRAMES,
+    Doubt,
+    Series,
+    colour_signature,
+    find_doubts,
+)
 from dejacue.models.trackers.notes import (
     TrackedObject,
     TrackNotes,
     has_notes,
     notes_path,
-    raw_prompts,
     read_notes,
     write_notes,
 )
-from dejacue.models.trackers.prompts import (
-    Groups,
-    RawPrompt,
-    TypedPrompts,
-    are_numbers,
-    check_prompts,
-    drop_repeated_pieces,
-    parse_prompts,
-    resolve_prompts,
-)
+from dejacue.models.trackers.prompts import place_prompts, prompt_content
 from dejacue.models.trackers.propagate import (
-    PRESENCE,
-    Earlier,
-    PackedObservation,
-    TrackRequest,
-    check_presence,
-    follow_back,
-    follow_forward,
-    load_tracker,
-    packed,
+    FORWARD,
+    TrackedFrame,
+    TrackerOptions,
+    tracked_frames,
 )
 from dejacue.progress import Progress, silent
 from dejacue.records import Note, Window
@@ -71,133 +62,99 @@ from dejacue.video.images import is_image
 from dejacue.video.video import Frame, Video
 
 _log = logging.getLogger("dejacue")
-_UNSEEN = PackedObservation("", 0.0, 0, (0, 0, 0, 0), bytes(64))
-_EARLIER = msgspec.msgpack.Decoder(Earlier)
-
-
-def first_prompts(
-    box: Sequence[float] | None = None, point: Sequence[float] | None = None
-) -> list[RawPrompt]:
-    """Return what shows one object in the first frame."""
-    prompts: list[RawPrompt] = []
-    if box is not None:
-        _check_numbers(box, "box", "(x0, y0, x1, y1)")
-        x0, y0, x1, y1 = map(float, box)
-        prompts.append(RawPrompt(1, None, box=(x0, y0, x1, y1)))
-    if point is not None:
-        _check_numbers(point, "point", "(x, y)")
-        x, y = map(float, point)
-        prompts.append(RawPrompt(1, None, point=(x, y, True)))
-    return prompts
-
-
-def _check_numbers(values: Sequence[float], what: str, form: str) -> None:
-    """Refuse what is not as many numbers as ``form`` has."""
-    if not are_numbers([values], form.count(",") + 1):
-        where = "in pixels from the upper left corner"
-        raise InputError(f"{what}: give {form} {where}, not {values!r:.60}")
-
-
-Prompts = TypedPrompts | Sequence[RawPrompt] | Sequence[Prompt]
-
-
-@dataclass(frozen=True)
-class TrackerOptions:
-    """Options with which a tracker follows an object.
-
-    presence   where the tracker is less sure than this, the object is not seen
-    backward   whether it is also followed back to the first frame
-    fallback   sam2: falls back to the CPU where the memory of the GPU is full
-    """
-
-    device: str | None = None
-    precision: str | None = None
-    presence: float = PRESENCE
-    backward: bool = True
-    fallback: bool = False
-
-    def __post_init__(self) -> None:
-        check_presence(self.presence)
-
-    def load(self, tracker: Tracker | str | None) -> Tracker:
-        """Return a tracker by its name; None: the default of load_tracker."""
-        if tracker is not None and not isinstance(tracker, str):
-            return tracker
-        options: dict[str, Any] = {"device": self.device, "precision": self.precision}
-        options |= {"fallback": True} if self.fallback else {}
-        return load_tracker(tracker, **options)
-
-
-@dataclass(frozen=True, eq=False)
-class Followed:
-    """The notes of the masks that were written or reused, and warnings for the user."""
-
-    notes: TrackNotes
-    warnings: tuple[str, ...]
 
 
 def follow(
     video: Video,
-    prompts: Prompts,
-    output: Path,
+    prompts: Sequence[Prompt],
+    output: str | os.PathLike[str],
     *,
     tracker: Tracker | str | None = None,
     options: TrackerOptions | None = None,
     shots: Sequence[Window] = (),
     progress: Progress = silent,
-) -> Followed:
-    """Follow the objects and write their masks to ``output`` (a folder, .npz or .json), or take
-    those that lie there and are up to date.
+) -> TrackNotes:
+    """Follow the objects and write their masks with notes: into a folder of PNG, .npz or .json.
 
-    shots   of the video: each object is followed in that of its prompts only
+    Masks that were made from the same video, prompts and tracker are kept; where objects were
+    added, only these are followed, and those that were not written whole: in a folder, pixels of
+    two objects belong to the lower number. Pieces alone are added to what the masks hold.
+
+    shots      of the video: each object is followed in that of its prompts only
+    progress   called as by ``track``. Whoever stops it (Cancelled raised in it, or Ctrl-C) gets
+               Cancelled: nothing is kept
     """
-    check_target(output)
-    options = options or TrackerOptions()
-    placed, groups, earlier = placed_prompts(video, prompts, output)
+    target, options = Path(output), options or TrackerOptions()
+    check_target(target)
+    adds = bool(prompts) and all(prompt.object == 0 for prompt in prompts)
+    earlier = read_notes(target) if adds and target.exists() else None
+    placed = place_prompts(video, prompts, () if earlier is None else earlier.prompts)
     loaded = options.load(earlier.tracker if earlier and tracker is None else tracker)
     if earlier:
-        _check_same(output, earlier, video, loaded, options)
-    request = TrackRequest(video, placed, loaded, options.backward, options.presence, shots)
-    path, tracked = notes_path(output), False
-    before = path.read_bytes() if path.is_file() else b""
+        _check_same(target, earlier, video, loaded, options)
+    before = _whole(target)
+    keys = {
+        object: _key(video, placed, object, loaded, options, shots)
+        for object in sorted({prompt.object for prompt in placed})
+    }
+    if before and keys == {object: noted.key for object, noted in before.objects.items()}:
+        notes = msgspec.structs.replace(before, prompts=tuple(placed))
+        if notes.groups != before.groups:
+            write_notes(target, notes)
+        _log.info("reused %s: made from the same video, prompts and tracker", target)
+        return notes
+    kept = {
+        object: noted
+        for object, noted in (before.objects if before else {}).items()
+        if keys.get(object) == noted.key and not noted.cut
+    }
+    record = _Record(keys.keys() - kept.keys())
 
     def report(stage: str, done: int, total: int | None = None, note: str = "") -> None:
-        nonlocal tracked
-        tracked = True
-        progress(stage, done, total, note)
+        doubt = record.latest_doubt() if stage == FORWARD else None
+        progress(stage, done, total, note if doubt is None else Note(doubt, "doubtful"))
 
-    notes = write_track(output, request, groups=groups, progress=report)
-    if not tracked and path.read_bytes() != before:
-        _log.info("%s: rewritten from the earlier tracking", output)
-    elif not tracked:
-        _log.info("reused %s: made from the same video, prompts and tracker", output)
-    return Followed(notes, (*video.problems, *notes.problems))
-
-
-def placed_prompts(
-    video: Video, prompts: Prompts, output: Path | None = None
-) -> tuple[list[Prompt], Groups, TrackNotes | None]:
-    """Return the prompts at their positions, which ids are pieces of one object, and the notes of
-    the masks in ``output`` to which the prompts add pieces."""
-    before: TrackNotes | None = None
-    if isinstance(prompts, TypedPrompts):
-        if prompts.adds and not prompts.first and output is not None and output.exists():
-            before = read_notes(output)
-        known = (before.prompts, before.groups) if before else ((), {})
-        raw, groups = parse_prompts(prompts, known)
-        if not raw:
-            raise InputError(
-                f"{video.path}: show where the object is: a box (x0,y0,x1,y1), a point (x,y) or a "
-                "mask (a picture), with @FRAME if it is not in the first frame"
+    new = [prompt for prompt in placed if prompt.object not in kept]
+    frames = tracked_frames(video, new, loaded, options, shots=shots, progress=report)
+    masks = open_written(target, before) if before and kept else None
+    real = _real(target)
+    try:
+        with temporary_folder(real) as folder:
+            rows = record.rows(video, frames, masks, sorted(kept), exclusive=not target.suffix)
+            write_masks(folder / target.name, rows, kind=WRITTEN_AS[target.suffix.lower()])
+            sources = tuple(frame.source for frame in record.frames)
+            if before and kept and before.frames != sources:
+                problem = f"its frames have changed since {target} was made"
+                raise DejaCueError(f"{video.path}: {problem}; remove {target} and track again")
+            times = [frame.time_s for frame in record.frames if frame.time_s is not None]
+            objects = {
+                object: TrackedObject(
+                    key,
+                    record.seen[object],
+                    record.cut[object],
+                    kept[object].presence if object in kept else record.presence(object),
+                    kept[object].doubts if object in kept else record.doubts(object, new, shots),
+                )
+                for object, key in keys.items()
+            }
+            notes = TrackNotes(
+                tracker=loaded.name,
+                details=dict(loaded.details),
+                video=Path(video.path).name,
+                video_key=video.key,
+                match="source" if record.frames[0].name is None else "stem",
+                presence=options.presence,
+                backward=options.backward,
+                prompts=tuple(placed),
+                frames=sources,
+                times_s=tuple(times) if len(times) == len(sources) else None,
+                objects=objects,
             )
-        placed, groups = drop_repeated_pieces(resolve_prompts(video, raw), groups)
-    else:
-        raw = [prompt for prompt in prompts if isinstance(prompt, RawPrompt)]
-        sampled = [prompt for prompt in prompts if not isinstance(prompt, RawPrompt)]
-        placed = [*(check_prompts(video, sampled) if sampled else ())]
-        placed += resolve_prompts(video, raw) if raw else ()
-        groups = {object: (object,) for object in sorted({prompt.object for prompt in placed})}
-    return placed, groups, before
+            write_notes(folder / target.name, notes)
+            _move(folder / target.name, real, target)
+    except (Cancelled, KeyboardInterrupt):
+        raise Cancelled(f"stopped before {target} was written; nothing is kept") from None
+    return notes
 
 
 def _check_same(
@@ -211,8 +168,8 @@ def _check_same(
         (ways[before.backward], ways[options.backward]),
     ]
     if before.video_key != video.key:
-        sampled = _frames(before.frames, len(before.frames))
-        now = _frames((frame.source for frame in video), video.length)
+        sampled = _sampled(before.frames, len(before.frames))
+        now = _sampled((frame.source for frame in video), video.length)
         pairs.append((f"{before.video}, {sampled}", f"{video.path}, {now}"))
     for was, now in pairs:
         if was != now:
@@ -220,111 +177,171 @@ def _check_same(
             raise InputError(f"{output}: was made with {was}, but now it is {now}; {remedy}")
 
 
-def _frames(sources: Iterable[int], count: int | None) -> str:
+def _sampled(sources: Iterable[int], count: int | None) -> str:
     first = ", ".join(str(source) for source in itertools.islice(sources, 3))
     return f"frames {first}, …" + ("" if count is None else f" ({count} of them)")
 
 
-def write_track(
-    path: str | os.PathLike[str],
-    request: TrackRequest,
-    *,
-    groups: Groups | None = None,
-    progress: Progress = silent,
-) -> TrackNotes:
-    """Follow the objects and write their masks, with notes: into a folder of PNG, .npz or .json.
+def _key(
+    video: Video,
+    prompts: Sequence[Prompt],
+    object: int,
+    tracker: Tracker,
+    options: TrackerOptions,
+    shots: Sequence[Window],
+) -> str:
+    """Return a hash of all that the masks of an object depend on."""
+    others = () if tracker.independent else sorted({prompt.object for prompt in prompts})
+    content = [
+        video.key,
+        tracker.name,
+        sorted(tracker.details.items()),
+        options.backward,
+        options.presence,
+        prompt_content(prompts, object),
+        [(piece, prompt_content(prompts, piece)) for piece in others],
+        *((shot.start, shot.end) for shot in shots),
+    ]
+    return hashlib.sha256(json.dumps(content).encode()).hexdigest()
 
-    Masks that were made from the same video, prompts and tracker are kept; where objects were
-    added, only these are followed, and those that were not written whole: in a folder, pixels of
-    two objects belong to the lower number. ``groups`` says which objects are pieces of one;
-    default: each is its own. ``progress`` is called as by ``track``. Whoever stops it (Cancelled
-    raised in progress, or Ctrl-C) gets Cancelled, which says what is kept for the next run.
+
+class _Seen(NamedTuple):
+    """An object in a frame: what doubts are made of; ``colours`` in 255ths."""
+
+    area: int
+    presence: float | None
+    box: tuple[int, int, int, int]
+    colours: NDArray[np.uint8]
+
+
+_NO_PIXELS = np.zeros((0, 0, 3), np.uint8)
+_UNSEEN = _Seen(0, None, (0, 0, 0, 0), np.zeros(64, np.uint8))
+
+
+class _Record:
+    """Collects what the notes say, while frames pass on their way to the masks.
+
+    seen, cut   in how many frames each object is, and others cover some of it
     """
-    target = Path(path)
-    check_target(target)
-    check_place(_real(target))
-    before = _before(target)
-    keys = {object: request.key(object) for object in request.objects}
-    groups = dict(groups or {object: (object,) for object in keys})
-    known = dict(before.objects) if before else {}
-    if before and keys == {object: noted.key for object, noted in known.items()}:
-        if before.groups != groups:
-            before = msgspec.structs.replace(before, groups=groups)
-            write_notes(target, before)
-        return before
-    unchanged = {
-        object: noted
-        for object, noted in known.items()
-        if keys.get(object) == noted.key and not noted.cut
-    }
-    new = request.only(keys.keys() - unchanged.keys())
-    about = ",".join([__version__, *(f"{object}:{keys[object]}" for object in new.objects)])
-    kept, has_backward = PartialFile(partial_path(target), about), False
-    try:
-        if before and not new.prompts:
-            rows, size = _without_objects(before), before.size
-            prompts = tuple(prompt for prompt in before.prompts if prompt.object in keys)
-        else:
-            earlier = _follow_back(new, kept, progress)
-            has_backward = bool(earlier)
-            rows, size = _follow_forward(new, earlier, progress)
-            prompts = raw_prompts(request.prompts, {row.index: row.source for row in rows})
-        if before and unchanged and before.frames != tuple(row.source for row in rows):
-            problem = f"its frames have changed since {target} was made"
-            raise DejaCueError(f"{request.video.path}: {problem}; remove {target} and track again")
-        objects = {
-            object: unchanged.get(object) or _tracked_object(rows, object, size, request)
-            for object in keys
-        }
-        if not any(noted.seen for noted in objects.values()):
+
+    def __init__(self, objects: Iterable[int]) -> None:
+        self.frames: list[Frame] = []  # without pixels
+        self.size = (0, 0)
+        self.columns: dict[int, list[_Seen]] = {object: [] for object in objects}
+        self.seen: Counter[int] = Counter()
+        self.cut: Counter[int] = Counter()
+
+    def rows(
+        self,
+        video: Video,
+        frames: Iterable[TrackedFrame],
+        masks: Masks | None,
+        kept: Sequence[int],
+        *,
+        exclusive: bool,
+    ) -> Iterator[tuple[int | str, Mapping[int, Mask]]]:
+        """Yield the name or number of each frame and the masks of its objects, as write_masks takes
+        them; those of ``kept`` objects come from ``masks``.
+
+        Names are file stems for a folder of images, numbers those of the file's frames for a video.
+        Where ``exclusive``, objects share no pixel: it belongs to the lower number.
+        """
+        names: set[str] = set()
+        groups = [frozenset([object]) for object in kept]
+        for tracked in frames:
+            frame = tracked.frame
+            self._add(frame, tracked.objects)
+            drawn = {object: seen.mask for object, seen in tracked.objects.items()}
+            unions = [] if masks is None else masks.unions(frame, groups)
+            drawn |= {id: mask for id, mask in zip(kept, unions, strict=False) if mask is not None}
+            if frame.name in names:
+                problem = f"two of its images are called {frame.name}"
+                raise InputError(f"{video.path}: {problem}; rename one of them")
+            names |= {frame.name} if frame.name is not None else set()
+            key = frame.source if frame.name is None else frame.name
+            yield key, self._counted(dict(sorted(drawn.items())), exclusive)
+        if not self.seen.total():
+            problem = "the object is not seen in any frame"
             remedy = "mark it more precisely, or lower the presence it needs"
-            raise InputError(f"{request.video.path}: the object is not seen in any frame; {remedy}")
-        names = [row.name for row in rows if row.name is not None]
-        times = [row.time_s for row in rows if row.time_s is not None]
-        stems = len(set(names)) == len(rows)
-        notes = TrackNotes(
-            request.tracker.name,
-            dict(request.tracker.details),
-            Path(request.video.path).name,
-            request.video.key,
-            target.name,
-            "stem" if stems else "source",
-            size,
-            request.presence,
-            request.backward,
-            groups,
-            prompts,
-            tuple(row.source for row in rows),
-            tuple(times) if len(times) == len(rows) else None,
-            tuple(names) if stems else None,
-            objects,
+            raise InputError(f"{video.path}: {problem}; {remedy}")
+
+    def _add(self, frame: Frame, objects: Mapping[int, Observation]) -> None:
+        self.frames.append(replace(frame, image=_NO_PIXELS))
+        self.size = frame.shape
+        for object, column in self.columns.items():
+            if (observation := objects.get(object)) is None:
+                column.append(_UNSEEN)
+                continue
+            mask = observation.mask
+            colours = np.rint(255 * colour_signature(frame.image, mask)).astype(np.uint8)
+            box = bounding_box(mask) or (0, 0, 0, 0)
+            presence = round(float(observation.presence), 4)
+            column.append(_Seen(int(mask.sum()), presence, box, colours))
+
+    def _counted(self, objects: Mapping[int, Mask], exclusive: bool) -> dict[int, Mask]:
+        taken = np.zeros(self.size, dtype=bool)
+        written = {}
+        for id, mask in objects.items():
+            if exclusive and (mask & taken).any():
+                self.cut[id] += 1
+                mask = mask & ~taken
+            taken |= mask
+            if mask.any():
+                self.seen[id] += 1
+                written[id] = mask
+        return written
+
+    def presence(self, object: int) -> tuple[float | None, ...]:
+        return tuple(seen.presence for seen in self.columns[object])
+
+    def doubts(
+        self, object: int, prompts: Sequence[Prompt], shots: Sequence[Window]
+    ) -> tuple[Doubt, ...]:
+        """Return where an object may be lost or confused, in the shots in which it is followed."""
+        at = [prompt.frame for prompt in prompts if prompt.object == object]
+        doubts = []
+        for shot in shots or [Window(0, self.frames[-1].index)]:
+            if any(shot.start <= frame <= shot.end for frame in at):
+                inside = [shot.start <= frame.index <= shot.end for frame in self.frames]
+                first, count = inside.index(True), sum(inside)
+                doubts += find_doubts(self._series(object, first, first + count))
+        return tuple(sorted(doubts, key=lambda doubt: doubt.first))
+
+    def latest_doubt(self) -> str | None:
+        """Return why the last frame is doubtful, as far as its past tells; None: it is not."""
+        end = len(self.frames)
+        first = max(0, end - PAST_FRAMES - 1)
+        for object, column in self.columns.items():
+            if column[-1].presence is not None:
+                for doubt in find_doubts(self._series(object, first, end, since=end - 1 - first)):
+                    if doubt.last == self.frames[-1].source:
+                        return KINDS[doubt.kind]
+        return None
+
+    def _series(self, object: int, first: int, end: int, since: int = 0) -> Series:
+        seen = self.columns[object][first:end]
+        return Series(
+            np.array([frame.source for frame in self.frames[first:end]]),
+            np.array([row.area for row in seen]),
+            np.array([row.presence or 0.0 for row in seen]),
+            np.array([row.box for row in seen]),
+            np.array([row.colours for row in seen]) / 255,
+            self.size,
+            since,
         )
-        old = [object for object, noted in unchanged.items() if noted.seen]
-        masks = None if before is None or not old else open_written(target, before)
-        return _write(target, _MaskRows(rows, masks, old, notes, target.suffix == ""), kept)
-    except (Cancelled, KeyboardInterrupt):
-        message = "stopped before anything was kept"
-        if has_backward:
-            message = f"stopped; the backward pass is kept in {kept.path} and will be reused"
-        raise Cancelled(message) from None
-    finally:
-        kept.close()
-
-
-def partial_path(target: Path) -> Path:
-    """Return the file that keeps the backward pass until the masks are written."""
-    return target.with_name(f".{target.name}.partial")
 
 
 def check_target(target: Path) -> None:
     """Refuse what cannot be written, or must not be written over, before anything is done. What a
-    run that was killed has left is completed or removed first."""
+    run that was killed has left is removed first."""
     if target.suffix.lower() not in WRITTEN_AS:
         raise unwritable(target)
     if target.name in ("", ".."):
         raise InputError(f"{target}: give the folder for the masks a name, such as masks")
     check_place(target)
-    _recover(target)
+    check_place(real := _real(target))
+    with left_folder(real):
+        pass
     if objection := _objection(target):
         raise InputError(f"{target}: {objection}")
 
@@ -355,7 +372,7 @@ def open_written(path: str | os.PathLike[str], notes: TrackNotes) -> Masks:
     return open_masks(path, kind=WRITTEN_AS.get(Path(path).suffix.lower()), match=notes.match)
 
 
-def _before(target: Path) -> TrackNotes | None:
+def _whole(target: Path) -> TrackNotes | None:
     """Return the notes of an earlier run, if all that it has written is there and can be read."""
     try:
         notes = read_notes(target) if target.exists() else None
@@ -365,172 +382,20 @@ def _before(target: Path) -> TrackNotes | None:
     return notes if whole else None
 
 
-@dataclass(frozen=True, eq=False)
-class FrameRecord:
-    """A frame without its pixels, and the objects that are seen in it."""
-
-    index: int
-    source: int
-    time_s: float | None
-    name: str | None
-    objects: dict[int, PackedObservation]
-
-
-def _without_objects(notes: TrackNotes) -> list[FrameRecord]:
-    times: Sequence[float | None] = notes.times_s or [None] * len(notes.frames)
-    names: Sequence[str | None] = notes.names or [None] * len(notes.frames)
-    frames = zip(notes.frames, times, names, strict=True)
-    return [FrameRecord(at, *frame, {}) for at, frame in enumerate(frames)]
-
-
-def _follow_back(request: TrackRequest, kept: PartialFile, progress: Progress) -> Earlier:
-    """Return what is seen before the first prompts: kept from a run that was stopped, or kept now,
-    in a single record, so that it is there whole or not at all."""
-    for record in kept.read():
-        with suppress(msgspec.DecodeError, RecursionError):
-            return _EARLIER.decode(record)
-    earlier = follow_back(request, progress)
-    if earlier:
-        kept.append([msgspec.msgpack.encode(earlier)])
-    return earlier
-
-
-def _follow_forward(
-    request: TrackRequest, earlier: Earlier, progress: Progress
-) -> tuple[list[FrameRecord], tuple[int, int]]:
-    """Return all frames with their objects, and (height, width); what is seen ``earlier`` is used
-    up."""
-    with closing(iter(request.video)) as frames:  # type: ignore[type-var]
-        size = next(frames).shape
-    rows: list[FrameRecord] = []
-
-    def report(stage: str, done: int, total: int | None = None, note: str = "") -> None:
-        doubt = _latest_doubt(rows, size)
-        progress(stage, done, total, note if doubt is None else Note(doubt, "doubtful"))
-
-    for frame, seen in follow_forward(request, report):
-        objects = {**earlier.pop(frame.index, {}), **packed(frame, seen)}
-        rows.append(FrameRecord(frame.index, frame.source, frame.time_s, frame.name, objects))
-    return rows, size
-
-
-def _latest_doubt(rows: Sequence[FrameRecord], size: tuple[int, int]) -> str | None:
-    """Return why the last row is doubtful, as far as its past tells; None: it is not."""
-    past = rows[-PAST_FRAMES - 1 :]
-    for object in past[-1].objects if past else ():
-        series = replace(_series(past, object, size), since=len(past) - 1)
-        for doubt in find_doubts(series):
-            if doubt.last == past[-1].source:
-                return KINDS[doubt.kind]
-    return None
-
-
-def _tracked_object(
-    rows: Sequence[FrameRecord], object: int, size: tuple[int, int], request: TrackRequest
-) -> TrackedObject:
-    presence = tuple(
-        row.objects[object].presence if object in row.objects else None for row in rows
-    )
-    seen, doubts = 0, []
-    for shot, starts in request.starts.items():
-        if object in starts:
-            inside = [row for row in rows if shot is None or shot.start <= row.index <= shot.end]
-            series = _series(inside, object, size)
-            seen += int((series.area > 0).sum())
-            doubts += find_doubts(series)
-    doubts.sort(key=lambda doubt: doubt.first)
-    return TrackedObject(request.key(object), seen, 0, presence, tuple(doubts))
-
-
-def _series(rows: Sequence[FrameRecord], object: int, size: tuple[int, int]) -> Series:
-    observations = [row.objects.get(object, _UNSEEN) for row in rows]
-    return Series(
-        np.array([row.source for row in rows]),
-        np.array([observation.area for observation in observations]),
-        np.array([observation.presence for observation in observations]),
-        np.array([observation.box for observation in observations]),
-        np.array([observation.signature() for observation in observations]),
-        size,
-    )
-
-
-@dataclass
-class _MaskRows:
-    """Yields the name or number of each frame and the masks of its objects, as write_masks takes
-    them; those of ``old`` objects come from ``masks``.
-
-    Names are file stems for a folder of images, numbers those of the file's frames for a video.
-    Where ``exclusive``, objects share no pixel: it belongs to the lower number. The objects of the
-    rows are used up, so that whoever packs the masks again holds the only copy.
-    """
-
-    rows: Sequence[FrameRecord]
-    masks: Masks | None
-    old: Sequence[int]
-    notes: TrackNotes
-    exclusive: bool
-    seen: Counter[int] = field(default_factory=Counter)
-    cut: Counter[int] = field(default_factory=Counter)
-
-    def __iter__(self) -> Iterator[tuple[int | str, dict[int, Mask]]]:
-        size = self.notes.size
-        blank = np.broadcast_to(np.uint8(0), (*size, 3))
-        groups = [frozenset([object]) for object in self.old]
-        for row in self.rows:
-            objects = {id: packed.mask(size) for id, packed in row.objects.items() if packed.area}
-            row.objects.clear()
-            if self.masks is not None:
-                frame = Frame(row.index, row.source, row.time_s, row.name, blank)
-                unions = zip(self.old, self.masks.unions(frame, groups), strict=True)
-                objects |= {id: mask for id, mask in unions if mask is not None}
-            key = row.name if self.notes.match == "stem" and row.name is not None else row.source
-            yield key, self._counted(dict(sorted(objects.items())))
-
-    def _counted(self, objects: dict[int, Mask]) -> dict[int, Mask]:
-        taken = np.zeros(self.notes.size, dtype=bool)
-        written = {}
-        for id, mask in objects.items():
-            if self.exclusive and (mask & taken).any():
-                self.cut[id] += 1
-                mask = mask & ~taken
-            taken |= mask
-            if mask.any():
-                self.seen[id] += 1
-                written[id] = mask
-        return written
-
-
 def _real(target: Path) -> Path:
     """Return where a link leads to, so that it stays one."""
     return resolved(target) if target.is_symlink() else target
 
 
-def _write(target: Path, rows: _MaskRows, kept: PartialFile) -> TrackNotes:
-    """Write masks and notes together: what was there is replaced only when the new is whole."""
-    with temporary_folder(_real(target)) as folder:
-        write_masks(folder / target.name, rows, kind=WRITTEN_AS[target.suffix.lower()])
-        objects = {  # with the counts of what was written
-            id: msgspec.structs.replace(noted, seen=rows.seen[id], cut=rows.cut[id])
-            for id, noted in rows.notes.objects.items()
-        }
-        notes = msgspec.structs.replace(rows.notes, objects=objects)
-        write_notes(folder / target.name, notes)  # from here on, a later run would go on: _recover
-        kept.remove()
-        _move(folder, target)
-    return notes
-
-
-def _move(folder: Path, target: Path) -> None:
-    """Move masks and notes from a temporary folder to where they belong; what is done of it
-    already is left as it is."""
-    real, new, old = _real(target), folder / target.name, folder / f"{target.name}.old"
+def _move(new: Path, real: Path, target: Path) -> None:
+    """Move masks, and notes beside them, to where they belong. Whoever kills this leaves masks that
+    fit their notes, or none: they are made again."""
     if target.suffix:
-        if notes_path(target).exists():
-            os.replace(notes_path(target), old)  # never new masks with old notes
-        if new.exists():
-            os.replace(new, real)
-        write_bytes(notes_path(target), notes_path(new).read_bytes())
+        real.unlink(missing_ok=True)
+        write_bytes(notes_path(target), notes_path(new).read_bytes())  # beside the link
+        os.replace(new, real)
         return
+    old = new.with_name(f"{new.name}.old")
     if real.exists():
         os.rename(real, old)
     try:
@@ -539,14 +404,3 @@ def _move(folder: Path, target: Path) -> None:
         if old.exists():
             os.rename(old, real)
         raise
-
-
-def _recover(target: Path) -> None:
-    """Move to its place what a killed run had written, but not moved; half of it is removed."""
-    with left_folder(_real(target)) as folder:
-        if folder is None or not has_notes(folder / target.name):
-            return
-        begun = (folder / f"{target.name}.old").exists() or not (folder / target.name).exists()
-        if (begun and target.suffix) or _objection(target) is None:
-            partial_path(target).unlink(missing_ok=True)
-            _move(folder, target)

@@ -7,23 +7,20 @@ where to look.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Annotated, Literal
 
 import msgspec
 from msgspec import Meta
 
-from dejacue.atomic import write_text
+from dejacue.atomic import write_bytes
 from dejacue.errors import InputError, first_line
-from dejacue.files.documents import as_json
 from dejacue.masks.rle import decode_rle, pack
 from dejacue.models.trackers.base import Prompt
 from dejacue.models.trackers.doubts import Doubt
-from dejacue.models.trackers.prompts import Groups, RawPrompt
 
 KIND = "dejacue.track/"
-SCHEMA = f"{KIND}2"
 Count = Annotated[int, Meta(ge=0)]
 Share = Annotated[float, Meta(ge=0, le=1)]
 
@@ -50,42 +47,45 @@ class TrackNotes(
     eq=False,
     forbid_unknown_fields=True,
     tag_field="schema",
-    tag=SCHEMA,
+    tag=f"{KIND}3",
 ):
-    """Notes all that is known of one file or folder of masks.
+    """Notes all that is known of one file or folder of masks; it is its file.
 
-    video_key        changes with the video and with which of its frames are looked at
-    match            how open_masks finds the mask of a frame: "source" or "stem"
-    size             (height, width) of the frames
-    presence         below it an object counts as not seen
-    groups         the first id of an object and the ids of all its pieces
-    prompts          as they were given, in frames of the file
-    frames, times_s, names   of the file, for each frame that was looked at
+    video_key   changes with the video and with which of its frames are looked at
+    match       how open_masks finds the mask of a frame: "source" or "stem"
+    presence    below it an object counts as not seen
+    prompts     one for each object and frame
+    frames, times_s   of the file, for each frame that was looked at
     """
 
     tracker: str
     details: Mapping[str, str]
     video: str
     video_key: str
-    masks: str
     match: Literal["source", "stem"]
-    size: tuple[Count, Count]
     presence: Share
     backward: bool
-    groups: Groups
-    prompts: tuple[RawPrompt, ...]
+    prompts: tuple[Prompt, ...]
     frames: tuple[Count, ...]
     times_s: tuple[float, ...] | None
-    names: tuple[str, ...] | None
     objects: Mapping[int, TrackedObject]
 
     def __post_init__(self) -> None:
-        columns = [self.times_s, self.names, *(noted.presence for noted in self.objects.values())]
+        columns = [self.times_s, *(noted.presence for noted in self.objects.values())]
         if any(column is not None and len(column) != len(self.frames) for column in columns):
-            raise ValueError("frames, times_s, names and presence differ in length")
+            raise ValueError("frames, times_s and presence differ in length")
 
     @property
-    def seen_groups(self) -> Groups:
+    def groups(self) -> dict[int, tuple[int, ...]]:
+        """Return the ids of all pieces of each object, by its first id."""
+        roots = {prompt.object: prompt.piece_of or prompt.object for prompt in self.prompts}
+        groups: dict[int, tuple[int, ...]] = {}
+        for id, root in sorted(roots.items()):
+            groups[root] = (*groups.get(root, ()), id)
+        return groups
+
+    @property
+    def seen_groups(self) -> dict[int, tuple[int, ...]]:
         """Return the groups of ids that are in the masks."""
         seen = {
             root: tuple(id for id in pieces if id in self.objects and self.objects[id].seen)
@@ -170,23 +170,5 @@ def read_notes(masks: str | os.PathLike[str]) -> TrackNotes | None:
 
 
 def write_notes(masks: str | os.PathLike[str], notes: TrackNotes) -> Path:
-    """Write the notes of a file or folder of masks, which is there; a line for each object."""
-    head = msgspec.to_builtins(notes, str_keys=True, enc_hook=pack)
-    objects = head.pop("objects")
-    opening = "".join(f"  {as_json(name)}: {as_json(value)},\n" for name, value in head.items())
-    rows = ",\n".join(f"    {as_json(id)}: {as_json(noted)}" for id, noted in objects.items())
-    text = f'{{\n{opening}  "objects": {{\n{rows}\n  }}\n}}\n'
-    return write_text(notes_path(masks), text)
-
-
-def raw_prompts(prompts: Sequence[Prompt], sources: Mapping[int, int]) -> tuple[RawPrompt, ...]:
-    """Return prompts in frames of the file, which ``sources`` has by position, to be noted."""
-    raw = []
-    for prompt in prompts:
-        object, frame = prompt.object, sources[prompt.frame]
-        if prompt.box is not None:
-            raw.append(RawPrompt(object, frame, box=prompt.box))
-        raw += [RawPrompt(object, frame, point=point) for point in prompt.points]
-        if prompt.mask is not None:
-            raw.append(RawPrompt(object, frame, mask=prompt.mask))
-    return tuple(raw)
+    """Write the notes of a file or folder of masks."""
+    return write_bytes(notes_path(masks), msgspec.json.encode(notes, enc_hook=pack))

@@ -1,12 +1,11 @@
 """Where the object is: as people write it, and as a tracker takes it, checked against the video.
 
-    parse_prompts           text of the command line → RawPrompt
-    resolve_prompts        RawPrompt, in frames of the file → Prompt, at sampled positions
-    check_prompts          prompts made in Python, checked in the same way
-    drop_repeated_pieces   without pieces that are given twice
+    parse_prompts   text of the command line → Prompt
+    place_prompts   prompts at their frames, checked, one for each object and frame
+    united          all that is said of an object in one frame, checked
 
-People count the frames of the file, as a player or the names of pictures show them; a Prompt counts
-positions in the sampled sequence.
+People count the frames of the file (``source``), as a player or the names of pictures show them;
+a tracker counts positions in the sampled sequence (``frame``). A placed prompt has both.
 """
 
 from __future__ import annotations
@@ -15,221 +14,215 @@ import hashlib
 import math
 import os
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import closing
-from dataclasses import dataclass, replace
-from functools import partial
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-import msgspec
 import numpy as np
 
 from dejacue.errors import InputError, brief, extra, in_file, named
-from dejacue.masks._masks import is_id
+from dejacue.masks._masks import MAX_STRETCH, is_id
 from dejacue.masks.labels import LOSSY, MAX_LABELS, VOID, read_picture
-from dejacue.masks.reader import (
-    MAX_OUTSIDE,
-    MIN_NOTED_OUTSIDE,
-    resize_nearest,
-    share_outside,
-)
+from dejacue.masks.reader import MAX_OUTSIDE, MIN_NOTED_OUTSIDE, resize_nearest, share_outside
 from dejacue.models.trackers.base import Box, Mask, Prompt, bounding_box
 from dejacue.records.arrays import as_array
-from dejacue.video.video import Frame, Video
+from dejacue.video.video import Video
 
 MAX_OBJECT = VOID - 1  # what an indexed picture holds
-NO_POSITION = "the position of the object is missing"
-Groups = Mapping[int, tuple[int, ...]]  # the first id of an object and all its pieces
+NO_POSITION = (
+    "show where the object is: a box (x0,y0,x1,y1), a point (x,y) or a mask (a picture), with "
+    "@FRAME if it is not in the first frame"
+)
+FORMS = {2: "a point is x,y, as in 200,150@0", 4: "a box is x0,y0,x1,y1, as in 120,80,300,260@0"}
 _BAD_FRAME = re.compile(r"[\d.,\s]+@.*", re.DOTALL)  # numbers, and a frame that is none
 _TEXT = re.compile(r"\s*(?:(\d{1,9}):)?(.*?)(?:@(\d{1,15}))?\s*", re.DOTALL)
 _PICTURE_ID = re.compile(r"(.+)#(\d{1,9})", re.DOTALL)
 
 
-class RawPrompt(
-    msgspec.Struct, frozen=True, eq=False, omit_defaults=True, forbid_unknown_fields=True
-):
-    """Holds a prompt as it was written.
+class Place(NamedTuple):
+    """A frame at which there are prompts: its position, its number in the file, (height, width)."""
 
-    frame     of the file; None: the first one that is looked at
-    picture   the path of one with the mask of the object, and which number in it is the object
-              (None: there is only one)
-    mask      or its pixels
-    """
-
-    object: int
-    frame: int | None
-    box: Box | None = None
-    point: tuple[float, float, bool] | None = None
-    picture: tuple[str, int | None] | None = None
-    mask: np.ndarray | None = None
+    frame: int
+    source: int
+    size: tuple[int, int]
 
 
-@dataclass(frozen=True)
-class TypedPrompts:
-    """Says where the object is, as it is typed on the command line.
+def parse_prompts(
+    boxes: Iterable[str] = (),
+    points: Iterable[str] = (),
+    *,
+    not_points: Iterable[str] = (),
+    masks: Iterable[str] = (),
+    at: int | None = None,
+    adds: Iterable[str] = (),
+) -> list[Prompt]:
+    """Return the prompts that are typed on the command line.
 
     box ``2:120,80,300,260@15``; point ``2:200,150@15``; mask ``2:first.png#3@15``: object and frame
     may be left out (object 1; frame ``at``, or the first); an add is any of them, and its number is
     the object that it is a piece of.
     """
-
-    boxes: Sequence[str] = ()
-    points: Sequence[str] = ()
-    not_points: Sequence[str] = ()
-    masks: Sequence[str] = ()
-    at: int | None = None
-    adds: Sequence[str] = ()
-
-    def __bool__(self) -> bool:
-        return bool(self.first or self.adds)
-
-    @property
-    def first(self) -> tuple[str, ...]:
-        """Return those that show an object, not a piece to add to one."""
-        return (*self.boxes, *self.points, *self.not_points, *self.masks)
-
-
-def parse_prompts(
-    typed: TypedPrompts, before: tuple[Iterable[RawPrompt], Groups] = ((), {})
-) -> tuple[list[RawPrompt], Groups]:
-    """Return the prompts, and the groups: an add is a piece of an object, with a new id. Where
-    only adds are given, they are added to what was given ``before``."""
-    at = typed.at
     if at is not None and at < 0:
         raise InputError(f"frame {at} is negative; frames count from 0")
-    not_point = partial(_point, inside=False)
-    prompts = [_parse("box", text, at, _box) for text in typed.boxes]
-    prompts += [_parse("point", text, at, _point) for text in typed.points]
-    prompts += [_parse("not point", text, at, not_point) for text in typed.not_points]
-    prompts += [_parse("mask", text, at, _mask) for text in typed.masks]
-    groups: dict[int, tuple[int, ...]] = {
-        object: (object,) for object in sorted({prompt.object for prompt in prompts})
-    }
-    if not prompts and typed.adds:
-        prompts, groups = list(before[0]), dict(before[1])
-    known = ", ".join(map(str, groups))
-    ids = [id for pieces in groups.values() for id in pieces]
-    for number, text in enumerate(typed.adds, start=max(ids, default=0) + 1):
-        prompt = _parse("add", text, at, _any)
-        with named(f"add {text}"):
-            if not groups:
-                raise InputError("there is no object yet; show it with a box, a point or a mask")
-            names_object = (match := _TEXT.fullmatch(text)) is not None and match[1] is not None
-            if not names_object and len(groups) > 1:
-                example = f"{next(iter(groups))}:{text}"
-                raise InputError(f"name the object it is a piece of ({known}), as in {example}")
-            root = prompt.object if names_object else next(iter(groups))
-            if root not in groups:
-                raise InputError(f"there is no object {root}; known: {known}")
-            if number > MAX_OBJECT:
-                raise InputError(f"objects and pieces have the numbers 1 to {MAX_OBJECT}")
-        prompts.append(msgspec.structs.replace(prompt, object=number))
-        groups[root] = (*groups[root], number)
-    return prompts, groups
+    kinds: tuple[tuple[str, Iterable[str], Callable[[str], dict[str, Any]]], ...] = (
+        ("box", boxes, _box),
+        ("point", points, _point),
+        ("not point", not_points, lambda text: _point(text, inside=False)),
+        ("mask", masks, _mask),
+        ("add", adds, _any),
+    )
+    return [_parsed(kind, text, at, read) for kind, texts, read in kinds for text in texts]
 
 
-def _parse(
-    argument: str, text: str, at: int | None, parse: Callable[[str], RawPrompt]
-) -> RawPrompt:
-    """Return the prompt that an argument gives; ``parse`` reads it without object and frame."""
+def _parsed(kind: str, text: str, at: int | None, read: Callable[[str], dict[str, Any]]) -> Prompt:
+    """Return the prompt that an argument gives; ``read`` takes it without object and frame."""
     match = _TEXT.fullmatch(text)
     assert match is not None  # anything matches
-    with named(f"{argument} {text}"):
-        number = int(match[1] or 1)
-        if not 1 <= number <= MAX_OBJECT:
+    with named(f"{kind} {text}"):
+        if match[1] is not None and not 1 <= int(match[1]) <= MAX_OBJECT:
             raise InputError(f"objects have the numbers 1 to {MAX_OBJECT}")
         if _BAD_FRAME.fullmatch(match[2]):
             raise InputError("@ must be followed by a frame of the file, counted from 0, as in @45")
-        frame = at if match[3] is None else int(match[3])
-        return msgspec.structs.replace(parse(match[2]), object=number, frame=frame)
+        source = at if match[3] is None else int(match[3])
+        fields = {"source": source, **read(match[2])}
+        if kind == "add":
+            return Prompt(object=0, piece_of=int(match[1] or 0), **fields)
+        return Prompt(object=int(match[1] or 1), **fields)
 
 
-def _box(text: str) -> RawPrompt:
-    x0, y0, x1, y1 = _numbers(text, 4, "a box is x0,y0,x1,y1, as in 120,80,300,260@0")
-    return RawPrompt(1, None, box=(x0, y0, x1, y1))
+def _box(text: str) -> dict[str, Any]:
+    return {"box": _numbers(text, 4)}
 
 
-def _point(text: str, inside: bool = True) -> RawPrompt:
-    x, y = _numbers(text, 2, "a point is x,y, as in 200,150@0")
-    return RawPrompt(1, None, point=(x, y, inside))
+def _point(text: str, inside: bool = True) -> dict[str, Any]:
+    return {"points": ((*_numbers(text, 2), inside),)}
 
 
-def _mask(text: str) -> RawPrompt:
+def _numbers(text: str, count: int) -> tuple[float, ...]:
+    try:
+        numbers = tuple(float(part) for part in text.split(","))
+    except ValueError:
+        numbers = ()
+    if len(numbers) != count or not all(map(math.isfinite, numbers)):
+        raise InputError(f"{FORMS[count]}; pixels from the upper left corner")
+    return numbers
+
+
+def _mask(text: str) -> dict[str, Any]:
     match = _PICTURE_ID.fullmatch(text)
     path, number = (match[1], int(match[2])) if match else (text, None)
     if not path:
         raise InputError("names no picture, as in first.png@0")
-    return RawPrompt(1, None, picture=(path, number))
+    return {"mask": _read_mask(Path(path), number)}
 
 
-def _any(text: str) -> RawPrompt:
-    commas = text.count(",")
-    if commas in (1, 3) and not os.path.exists(text):
-        return _box(text) if commas == 3 else _point(text)
-    return _mask(text)
+def _any(text: str) -> dict[str, Any]:
+    if os.path.exists(text):
+        return _mask(text)
+    return {3: _box, 1: _point}.get(text.count(","), _mask)(text)
 
 
-def _numbers(text: str, count: int, form: str) -> list[float]:
-    try:
-        numbers = [float(part) for part in text.split(",")]
-    except ValueError:
-        numbers = []
-    if len(numbers) != count or not all(map(math.isfinite, numbers)):
-        raise InputError(f"{form}; pixels from the upper left corner")
-    return numbers
+def _read_mask(path: Path, number: int | None) -> Mask:
+    """Return the mask of an object in a picture."""
+    with in_file(path):
+        if os.path.isdir(path):
+            remedy = "a mask is one picture of the object; give the masks of all frames as masks"
+            raise InputError(f"is a folder; {remedy}")
+        labels = read_picture(path, binary=path.suffix.lower() in LOSSY)
+        values = [int(value) for value in np.unique(labels) if value > 0]
+        objects = [value for value in values if value != VOID] or values
+        listed = ", ".join(map(str, objects[:9])) or "none"
+        if not values:
+            raise InputError("is empty; give a mask that shows the object")
+        if number is not None and number not in values:
+            raise InputError(f"has no object {number}; the numbers in this picture are {listed}")
+        if number is None and 1 < len(objects) <= MAX_LABELS:
+            problem = f"holds the objects {listed}"
+            raise InputError(f"{problem}; choose one, as in {path.name}#{objects[0]}")
+        if number is not None or len(objects) == 1:
+            return np.asarray(labels == (objects[0] if number is None else number))
+        return np.asarray(labels > VOID // 2)  # a soft edge, not objects
 
 
-def resolve_prompts(video: Video, raw: Sequence[RawPrompt]) -> list[Prompt]:
-    """Return the prompts at their positions in the sampled sequence, one per object and frame.
+def first_prompts(
+    box: Sequence[float] | None = None, point: Sequence[float] | None = None
+) -> list[Prompt]:
+    """Return what shows one object in the first frame."""
+    prompts = []
+    where = "in pixels from the upper left corner"
+    for what, values, form in (("box", box, "(x0, y0, x1, y1)"), ("point", point, "(x, y)")):
+        if values is None:
+            continue
+        if not _are_numbers([values], form.count(",") + 1):
+            raise InputError(f"{what}: give {form} {where}, not {values!r:.60}")
+        numbers = tuple(map(float, values))
+        prompts.append(
+            Prompt(box=numbers) if what == "box" else Prompt(points=((*numbers, True),))  # type: ignore[arg-type]
+        )
+    return prompts
+
+
+def place_prompts(
+    video: Video, prompts: Sequence[Prompt], before: Sequence[Prompt] = ()
+) -> list[Prompt]:
+    """Return the prompts at their frames, one for each object and frame, in the order of frames;
+    or raise. Pieces have an id of their own, and none is given twice.
 
     Reads the video as far as the last of them: which frames are taken, and their size, is then
-    known, not guessed.
+    known, not guessed. A box that reaches a little outside is clipped and noted.
+
+    before   those of an earlier run, to which the prompts add pieces
     """
-    if not raw:
-        raise InputError(f"{NO_POSITION}; give a box, a point or a mask")
     with in_file(video.path):
-        frames = _find_frames(video, {written.frame for written in raw}, lambda frame: frame.source)
-        prompts = []
-        for written in raw:
-            frame = frames[written.frame]
-            mask = written.mask
-            if written.picture is not None:
-                path, number = written.picture
-                mask = _read_mask(Path(path), number, frame.shape)
-            points = () if written.point is None else (written.point,)
-            prompts.append(Prompt(frame.index, written.object, written.box, points, mask))
-        return _combined(video, prompts, frames.values())
-
-
-def check_prompts(video: Video, prompts: Sequence[Prompt]) -> list[Prompt]:
-    """Return the same prompts, one for each object and frame, boxes clipped; or raise."""
-    if not prompts:
-        raise InputError(f"{NO_POSITION}; give at least one Prompt")
-    with in_file(video.path):
+        if not prompts:
+            raise InputError(NO_POSITION)
         for prompt in prompts:
             _check_fields(prompt)
-        positions = {prompt.frame for prompt in prompts}
-        frames = _find_frames(video, positions, lambda frame: frame.index)
-        return _combined(video, prompts, frames.values())
+        prompts = _numbered([*before, *prompts])
+        places = _find_places(video, prompts)
+        groups: dict[tuple[int, int], list[Prompt]] = {}
+        for prompt in prompts:
+            key = places[_wanted(prompt)].frame, prompt.object
+            groups.setdefault(key, []).append(prompt)
+        placed: list[Prompt] = []
+        for (_, object), group in sorted(groups.items(), key=lambda item: item[0]):
+            place = places[_wanted(group[0])]
+            with named(f"object {object}, frame {place.source}"):
+                prompt = united(group, place.size)
+                _note_clipped(video, group, place.size)
+                clicked = any(inside for *_, inside in prompt.points)
+                if not (prompt.box or prompt.mask is not None or clicked) and not any(
+                    object == known.object for known in placed
+                ):
+                    problem = "only clicks outside the object are given"
+                    raise InputError(f"{problem}; show where it is with a box or a point")
+            at = place.frame, place.source
+            placed.append(replace(prompt, frame=at[0], object=int(object), source=at[1]))
+    return _without_repeated_pieces(placed)
 
 
 def _check_fields(prompt: Prompt) -> None:
     """Refuse a prompt with values that are none."""
-    numbered = is_id(prompt.object) and 1 <= prompt.object <= MAX_OBJECT
-    has_box = prompt.box is None or are_numbers([prompt.box], 4)
+    ids = prompt.object, *(() if prompt.piece_of is None else (prompt.piece_of,))
+    least = 1 if prompt.piece_of is None else 0
+    numbered = all(is_id(id) and least <= id <= MAX_OBJECT for id in ids)
+    has_box = prompt.box is None or _are_numbers([prompt.box], 4)
+    in_file = prompt.source is None or is_id(prompt.source)
     for field, fits, form in (
         ("frame", is_id(prompt.frame), "give the position of a frame, counted from 0"),
+        ("source", in_file, "give the number of a frame of the file, counted from 0"),
         ("object", numbered, f"objects are numbered 1 to {MAX_OBJECT}"),
         ("box", has_box, "a box is (x0, y0, x1, y1)"),
-        ("points", are_numbers(prompt.points, 3), "a point is (x, y, inside)"),
+        ("points", _are_numbers(prompt.points, 3), "a point is (x, y, inside)"),
     ):
         if not fits:
             value = getattr(prompt, field)
             raise InputError(f"{field} {brief(value, 60)}: {form}")
 
 
-def are_numbers(rows: Any, count: int) -> bool:
+def _are_numbers(rows: Any, count: int) -> bool:
     """Return whether each row is so many numbers."""
     try:
         return all(len([float(value) for value in row]) == count for row in rows)
@@ -237,31 +230,58 @@ def are_numbers(rows: Any, count: int) -> bool:
         return False
 
 
-def drop_repeated_pieces(prompts: Sequence[Prompt], groups: Groups) -> tuple[list[Prompt], Groups]:
-    """Drop pieces that their group has already, as when an add is repeated; the numbers of
-    those after them close up."""
-    repeated: list[int] = []
-    for pieces in groups.values():
-        known: list[object] = []
-        for id in pieces:
-            content = prompt_content(prompts, id)
-            repeated += [id] if content in known else []
-            known.append(content)
-    numbers = {
-        id: id - sum(piece < id for piece in repeated)
-        for pieces in groups.values()
-        for id in pieces
-        if id not in repeated
-    }
-    left = [
-        replace(prompt, object=numbers[prompt.object])
+def _numbered(prompts: Sequence[Prompt]) -> list[Prompt]:
+    """Return the prompts with a number for each piece that has none yet."""
+    roots = sorted({prompt.object for prompt in prompts if prompt.piece_of is None})
+    known = ", ".join(map(str, roots))
+    last = max(prompt.object for prompt in prompts)
+    numbered = []
+    for prompt in prompts:
+        if prompt.piece_of is not None:
+            text = _told(prompt)
+            with named(f"add {text}"):
+                if not roots:
+                    remedy = "show it with a box, a point or a mask"
+                    raise InputError(f"there is no object yet; {remedy}")
+                if not prompt.piece_of and len(roots) > 1:
+                    example = f"{roots[0]}:{text}"
+                    raise InputError(f"name the object it is a piece of ({known}), as in {example}")
+                root = prompt.piece_of or roots[0]
+                if root not in roots:
+                    raise InputError(f"there is no object {root}; known: {known}")
+                if not prompt.object:
+                    last += 1
+                if last > MAX_OBJECT:
+                    raise InputError(f"objects and pieces have the numbers 1 to {MAX_OBJECT}")
+            prompt = replace(prompt, object=prompt.object or last, piece_of=root)
+        numbered.append(prompt)
+    return numbered
+
+
+def _told(prompt: Prompt) -> str:
+    """Return a prompt as it is typed, without its object."""
+    points = (f"{x:g},{y:g}" for x, y, _ in prompt.points)
+    what = _written(prompt.box) if prompt.box is not None else next(points, "MASK")
+    return what if prompt.source is None else f"{what}@{prompt.source}"
+
+
+def _without_repeated_pieces(prompts: Sequence[Prompt]) -> list[Prompt]:
+    """Drop pieces that their object has already, as when an add is repeated; the numbers of those
+    after them close up."""
+    roots = {prompt.object: prompt.piece_of for prompt in prompts}
+    known: dict[int, list[Any]] = {}
+    numbers: dict[int, int] = {}
+    for place, object in enumerate(sorted(roots)):
+        content = prompt_content(prompts, object)
+        of_root = known.setdefault(roots[object] or object, [])
+        if roots[object] is None or content not in of_root:
+            numbers[object] = object - (place - len(numbers))  # less those that were dropped
+            of_root.append(content)
+    return [
+        replace(prompt, object=numbers[prompt.object], piece_of=numbers.get(prompt.piece_of or 0))
         for prompt in prompts
         if prompt.object in numbers
     ]
-    return left, {
-        numbers[root]: tuple(numbers[id] for id in pieces if id in numbers)
-        for root, pieces in groups.items()
-    }
 
 
 def prompt_content(prompts: Iterable[Prompt], object: int) -> list[tuple[Any, ...]]:
@@ -278,12 +298,44 @@ def prompt_content(prompts: Iterable[Prompt], object: int) -> list[tuple[Any, ..
     ]
 
 
-def file_boxes(video: Video, prompts: Sequence[Prompt]) -> dict[int, dict[int, Box]]:
+def _wanted(prompt: Prompt) -> tuple[str, int]:
+    """Return by what the frame of a prompt is found."""
+    return ("frame", prompt.frame) if prompt.source is None else ("source", prompt.source)
+
+
+def _find_places(video: Video, prompts: Sequence[Prompt]) -> dict[tuple[str, int], Place]:
+    """Return the places of these prompts; each must be there."""
+    left = {_wanted(prompt) for prompt in prompts}
+    places: dict[tuple[str, int], Place] = {}
+    before: Place | None = None
+    with closing(iter(video)) as stream:  # type: ignore[type-var]
+        for frame in stream:
+            here = Place(frame.index, frame.source, frame.shape)
+            for kind, number in sorted(left):
+                now = getattr(here, kind)
+                if number == now:
+                    places[kind, number] = here
+                    left.discard((kind, number))
+                elif number < now and before is None:
+                    problem = f"is not sampled; the first sampled frame is {now}"
+                    raise InputError(f"frame {number} {problem}")
+                elif number < now:
+                    problem = "is not used (not sampled, or it cannot be decoded); "
+                    remedy = f"give one of its neighbours, {getattr(before, kind)} or {now}"
+                    raise InputError(f"frame {number} {problem}{remedy}")
+            if not left:
+                return places
+            before = here
+    kind, number = min(left)
+    raise InputError(f"frame {number} is past the end; the last frame is {getattr(before, kind)}")
+
+
+def file_boxes(prompts: Sequence[Prompt]) -> dict[int, dict[int, Box]]:
     """Return the boxes of objects by frame of the file; of a mask, the box around it."""
-    frames = _find_frames(video, {prompt.frame for prompt in prompts}, lambda frame: frame.index)
     boxes: dict[int, dict[int, Box]] = {}
     for prompt in prompts:
-        boxes.setdefault(prompt.object, {})[frames[prompt.frame].source] = box_of(prompt)
+        assert prompt.source is not None  # it is placed
+        boxes.setdefault(prompt.object, {})[prompt.source] = box_of(prompt)
     return boxes
 
 
@@ -293,106 +345,14 @@ def box_of(prompt: Prompt) -> Box:
         return prompt.box
     box = None if prompt.mask is None else bounding_box(prompt.mask)
     if box is None:
-        problem = f"object {prompt.object}: a fixed region needs a box or a mask, not clicks"
+        problem = f"object {prompt.object}: a box or a mask is needed, not clicks"
         raise InputError(f"{problem}; give one, or track the object with SAM 2 ({extra('track')})")
     return box
-
-
-def _find_frames(
-    video: Video, numbers: Iterable[int | None], number: Callable[[Frame], int]
-) -> dict[int | None, Frame]:
-    """Return the frames of these numbers (None: the first); each must be there."""
-    left = set(numbers)
-    frames: dict[int | None, Frame] = {}
-    before: int | None = None
-    with closing(iter(video)) as stream:  # type: ignore[type-var]
-        for frame in stream:
-            here = number(frame)
-            for key in left & ({here} if frames or before is not None else {here, None}):
-                frames[key] = frame
-                left.discard(key)
-            passed = min((key for key in left if key is not None and key < here), default=None)
-            if passed is not None and before is None:
-                raise _bad_frame(passed, f"is not sampled; the first sampled frame is {here}")
-            if passed is not None:
-                raise _bad_frame(
-                    passed,
-                    "is not used (not sampled, or it cannot be decoded); "
-                    f"give one of its neighbours, {before} or {here}",
-                )
-            if not left:
-                return frames
-            before = here
-    past = min(key for key in left if key is not None)
-    raise _bad_frame(past, f"is past the end; the last frame is {before}")
-
-
-def _bad_frame(frame: int, problem: str) -> InputError:
-    return InputError(f"frame {frame} {problem}")
-
-
-def _read_mask(path: Path, number: int | None, size: tuple[int, int]) -> Mask:
-    """Return the mask of an object in a picture, at the size of the frame."""
-    with in_file(path):
-        if os.path.isdir(path):
-            remedy = "a mask is one picture of the object; give the masks of all frames as masks"
-            raise InputError(f"is a folder; {remedy}")
-        labels = read_picture(path, binary=path.suffix.lower() in LOSSY)
-        values = [int(value) for value in np.unique(labels) if value > 0]
-        objects = [value for value in values if value != VOID] or values
-        listed = ", ".join(map(str, objects[:9])) or "none"
-        if number is not None and number not in values:
-            raise InputError(f"has no object {number}; the numbers in this picture are {listed}")
-        if number is None and 1 < len(objects) <= MAX_LABELS:
-            problem = f"holds the objects {listed}"
-            raise InputError(f"{problem}; choose one, as in {path.name}#{objects[0]}")
-        if number is not None or len(objects) == 1:
-            mask = labels == (objects[0] if number is None else number)
-        else:
-            mask = labels > VOID // 2  # a soft edge, not objects
-        (height, width), (mask_height, mask_width) = size, mask.shape
-        if abs(mask_width * height - mask_height * width) > max(height, width) * 2:
-            sizes = f"is {mask_width} × {mask_height}, but the frame is {width} × {height}"
-            raise InputError(f"{sizes}, another shape; give a mask of the whole frame")
-        mask = resize_nearest(mask, size)
-        if not mask.any():
-            raise InputError("is empty; give a mask that shows the object")
-        return mask
-
-
-def _combined(video: Video, prompts: Iterable[Prompt], frames: Iterable[Frame]) -> list[Prompt]:
-    """Return one prompt for each object and frame, in the order of frames; note where a box was
-    clipped."""
-    groups: dict[tuple[int, int], list[Prompt]] = {}
-    for prompt in prompts:
-        groups.setdefault((prompt.frame, prompt.object), []).append(prompt)
-    by_index = {frame.index: frame for frame in frames}
-    combined = []
-    known: set[int] = set()
-    for (index, object), group in sorted(groups.items(), key=lambda item: item[0]):
-        frame = by_index[index]
-        with named(f"object {object}, frame {frame.source}"):
-            prompt = united(group, frame.shape)
-            for box in (member.box for member in group if member.box is not None):
-                if _outside(box, frame.shape) > MIN_NOTED_OUTSIDE:
-                    height, width = frame.shape
-                    video.note(
-                        f"the box {_written(box)} reaches outside the picture of {width} × "
-                        f"{height} pixels and is clipped"
-                    )
-            clicked = any(inside for *_, inside in prompt.points)
-            if object not in known and not (prompt.box or prompt.mask is not None or clicked):
-                problem = "only clicks outside the object are given"
-                raise InputError(f"{problem}; show where it is with a box or a point")
-        known.add(object)
-        combined.append(prompt)
-    return combined
 
 
 def united(prompts: Sequence[Prompt], size: tuple[int, int]) -> Prompt:
     """Return one prompt of all that is said of an object in a frame; a mask says all, and what
     agrees with it is left out."""
-    frame, object = int(prompts[0].frame), int(prompts[0].object)
     boxes = {_clipped(prompt.box, size): prompt.box for prompt in prompts if prompt.box is not None}
     if len(boxes) > 1:
         first, second, *_ = (_written(box) for box in boxes.values())
@@ -401,26 +361,34 @@ def united(prompts: Sequence[Prompt], size: tuple[int, int]) -> Prompt:
     clicks = ((float(x), float(y), bool(on)) for prompt in prompts for x, y, on in prompt.points)
     points = tuple(dict.fromkeys(clicks))
     _check_points(points, box, size)
-    masks = [_plane(prompt.mask) for prompt in prompts if prompt.mask is not None]
+    masks = [_fitted(prompt.mask, size) for prompt in prompts if prompt.mask is not None]
     for mask in masks:
-        if mask.shape != size or mask.dtype != bool or not mask.any():
-            remedy = f"give bool of the frame's (height, width) {size}, not empty"
-            raise InputError(f"the mask is {mask.dtype} of shape {mask.shape}; {remedy}")
         if (mask != masks[0]).any():
             raise InputError("two different masks are given; keep one")
         _check_mask(mask, box, points)
     if masks:
-        return Prompt(frame, object, mask=masks[0])
+        return replace(prompts[0], box=None, points=(), mask=masks[0])
     if box is None and not points:
         raise InputError("the prompt is empty; give a box, points or a mask")
-    return Prompt(frame, object, box, points)
+    return replace(prompts[0], box=box, points=points)
 
 
-def _plane(mask: Any) -> Mask:
-    """Return a mask as (H, W); models give it as (1, H, W), too."""
+def _fitted(mask: Any, size: tuple[int, int]) -> Mask:
+    """Return a mask at the size of the frame; models give it as (1, H, W), too."""
     array = as_array(mask, "the mask")
     while array.ndim > 2 and len(array) == 1:
         array = array[0]
+    height, width = size
+    if array.ndim != 2 or array.dtype != bool or not array.any():
+        remedy = f"give bool of the frame's (height, width) {size}, not empty"
+        raise InputError(f"the mask is {array.dtype} of shape {array.shape}; {remedy}")
+    mask_height, mask_width = array.shape
+    stretched = abs(mask_width * height - mask_height * width)
+    if stretched > max(max(size) / 2, MAX_STRETCH * mask_height * width):  # half a pixel is rounded
+        sizes = f"{mask_width} × {mask_height}, but the frame is {width} × {height}"
+        raise InputError(f"the mask is {sizes}, another shape; give a mask of the whole frame")
+    if not (array := resize_nearest(array, size)).any():
+        raise InputError(f"the mask is empty at {width} × {height} pixels; give a larger object")
     return array
 
 
@@ -448,6 +416,13 @@ def _clipped(box: Box, size: tuple[int, int]) -> Box:
 def _outside(box: Box, size: tuple[int, int]) -> float:
     x0, y0, x1, y1 = box
     return share_outside((x0, y0, x1 - x0, y1 - y0), size)
+
+
+def _note_clipped(video: Video, prompts: Iterable[Prompt], size: tuple[int, int]) -> None:
+    for prompt in prompts:
+        if prompt.box is not None and _outside(prompt.box, size) > MIN_NOTED_OUTSIDE:
+            picture = f"the picture of {size[1]} × {size[0]} pixels"
+            video.note(f"the box {_written(prompt.box)} reaches outside {picture} and is clipped")
 
 
 def _check_points(
