@@ -127,17 +127,35 @@ def seeking(request, monkeypatch) -> None:
 def fed(monkeypatch) -> list[int]:
     """Count the packets that are decoded; refuse to decode all."""
     count = [0]
-    seek = _containers._Seeker._seek
+    stream_of = Container.stream
 
-    def counted(self, *place):
-        seek(self, *place)
-        self._packets = map(counting, self._packets)
+    class Counted:
+        def __init__(self, stream: Any) -> None:
+            self.inner = stream
 
-    def counting(packet):
-        count[0] += packet.size > 0
-        return packet
+        def __getattr__(self, name: str) -> Any:
+            return getattr(self.inner, name)
 
-    monkeypatch.setattr(_containers._Seeker, "_seek", counted)
+        def decode(self, packet: Any) -> Any:
+            count[0] += packet is not None
+            return self.inner.decode(packet)
+
+    class Unwrapping:
+        def __init__(self, container: Any) -> None:
+            self.inner = container
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(self.inner, name)
+
+        def demux(self, stream: Any) -> Any:
+            return self.inner.demux(stream.inner if isinstance(stream, Counted) else stream)
+
+        def seek(self, to: int, stream: Any) -> None:
+            self.inner.seek(to, stream=stream.inner if isinstance(stream, Counted) else stream)
+
+    opened = Container.opened
+    monkeypatch.setattr(Container, "stream", lambda *a: Counted(stream_of(*a)))
+    monkeypatch.setattr(Container, "opened", lambda self: Unwrapping(opened(self)))
     monkeypatch.setattr(Container, "pictures", lambda *_: pytest.fail("all is decoded"))
     return count
 

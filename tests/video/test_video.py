@@ -23,7 +23,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
-from dejacue.video._containers import Container, LazyFrame
+from dejacue.video._containers import Container
+from dejacue.video._rgb import LazyFrame
 from dejacue.video._sampling import FrameChoice, Picture
 from dejacue.video.images import natural
 from dejacue.video.video import Frame, LateFrame, open_video, write_video
@@ -649,7 +650,7 @@ def test_files_that_are_no_video_are_refused_in_one_sentence(tmp_path):
         (tmp_path / "no:thing.mp4", "no such file or folder"),
         (file("zero.mp4", b""), "empty"),
         (file("text.mp4", b"hello world\n" * 50), "not a video"),
-        (file("text.txt", b"hello world\n" * 50), "is text"),
+        (file("text.txt", b"hello world\n" * 50), "not a video"),
         (file("noise.mkv", noise), "not a video"),
         (file("cut.mp4", whole[:-2000]), "truncated before its index"),
     ):
