@@ -16,6 +16,7 @@ from typing import Any
 import av
 import numpy as np
 import pytest
+from helpers.altered import EXAMPLES
 from helpers.errors import refused
 from helpers.scheduling import scheduling_restored
 from PIL import Image
@@ -23,6 +24,7 @@ from PIL import Image
 from dejacue.errors import InputError
 from dejacue.video import _containers
 from dejacue.video._containers import Container
+from dejacue.video.frames import open_frames
 from dejacue.video.video import Frame, Video, open_video
 
 COUNT, WIDTH, HEIGHT = 48, 64, 48
@@ -42,6 +44,7 @@ CLIPS: dict[str, tuple[str, str, dict[str, str]]] = {
     ),
     "av1": ("libsvtav1", ".mp4", {"preset": "12", "g": "9", "svtav1-params": "lp=1"}),
     "vp9": ("libvpx-vp9", ".webm", {"g": "9", "deadline": "realtime", "lag-in-frames": "8"}),
+    "mpeg4": ("mpeg4", ".mp4", {"g": "8", "bf": "2"}),
     "jpeg": ("mjpeg", ".mkv", {}),
 }
 SAMPLINGS: list[dict[str, Any]] = [
@@ -127,17 +130,35 @@ def seeking(request, monkeypatch) -> None:
 def fed(monkeypatch) -> list[int]:
     """Count the packets that are decoded; refuse to decode all."""
     count = [0]
-    seek = _containers._Seeker._seek
+    stream_of = Container.stream
 
-    def counted(self, *place):
-        seek(self, *place)
-        self._packets = map(counting, self._packets)
+    class Counted:
+        def __init__(self, stream: Any) -> None:
+            self.inner = stream
 
-    def counting(packet):
-        count[0] += packet.size > 0
-        return packet
+        def __getattr__(self, name: str) -> Any:
+            return getattr(self.inner, name)
 
-    monkeypatch.setattr(_containers._Seeker, "_seek", counted)
+        def decode(self, packet: Any) -> Any:
+            count[0] += packet is not None
+            return self.inner.decode(packet)
+
+    class Unwrapping:
+        def __init__(self, container: Any) -> None:
+            self.inner = container
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(self.inner, name)
+
+        def demux(self, stream: Any) -> Any:
+            return self.inner.demux(stream.inner if isinstance(stream, Counted) else stream)
+
+        def seek(self, to: int, stream: Any) -> None:
+            self.inner.seek(to, stream=stream.inner if isinstance(stream, Counted) else stream)
+
+    opened = Container.opened
+    monkeypatch.setattr(Container, "stream", lambda *a: Counted(stream_of(*a)))
+    monkeypatch.setattr(Container, "opened", lambda self: Unwrapping(opened(self)))
     monkeypatch.setattr(Container, "pictures", lambda *_: pytest.fail("all is decoded"))
     return count
 
@@ -254,7 +275,6 @@ def test_times_at_a_variable_rate_choose_the_same_frames(tmp_path, name) -> None
 @pytest.mark.parametrize(
     ("codec", "suffix", "options"),
     [
-        ("mpeg4", ".mp4", {"bf": "2", "g": "8"}),
         ("libx264", ".ts", {"x264-params": "keyint=8"}),
         ("mpeg4", ".avi", {"g": "8"}),
         ("libvpx", ".webm", {"auto-alt-ref": "1", "lag-in-frames": "8", "g": "8"}),
@@ -293,6 +313,42 @@ def test_damage_is_reported_as_by_a_pass_that_decodes_all(clip, tmp_path, name, 
     places = [(source, round(25 * (time_s or 0))) for _, source, time_s, _ in facts(everything)]
     assert all(source == place for source, place in places)
     assert len(places) + len(everything.problems) == COUNT
+
+
+def stamps(path: Path) -> list[int | None]:
+    with av.open(str(path), metadata_errors="replace") as container:
+        return [packet.pts for packet in container.demux(video=0) if packet.size]
+
+
+@pytest.mark.parametrize("name", ["closed groups", "open groups", "mpeg4", "vp9", "av1"])
+def test_with_damaged_bytes_numbers_stay_and_what_is_lost_is_reported(clip, tmp_path, name) -> None:
+    whole, known = clip(name).read_bytes(), stamps(clip(name))
+    path = tmp_path / f"damaged{clip(name).suffix}"
+    intact = 0
+    for seed in range(EXAMPLES):
+        rng, content = random.Random(seed), bytearray(whole)
+        for _ in range(4):
+            content[rng.randrange(len(content))] = rng.randrange(256)
+        path.write_bytes(content)
+        try:
+            video = open_video(path)
+            passed, problems = facts(video), video.problems
+            single = facts(video.frames_at(rng.sample(range(COUNT), 6)))
+            opened = open_frames(path)
+        except InputError:
+            continue
+        times_s = opened.times_s
+        if any((f[1], f[2]) not in {(g[1], g[2]) for g in passed} for f in single) or any(
+            time_s is not None and times_s[number] != time_s for _, number, time_s, _ in passed
+        ):
+            assert problems, seed
+        opened.close()
+        if stamps(path) == known:  # the damage is in the pictures
+            intact += 1
+            assert all(number == round(25 * (time_s or 0)) for _, number, time_s, _ in passed), seed
+            lost = [problem for problem in problems if "cannot be decoded" in problem]
+            assert len(passed) + len(lost) == COUNT, seed
+    assert intact > EXAMPLES / 3
 
 
 @pytest.mark.parametrize("name", ["hevc", "hevc open"])

@@ -106,6 +106,20 @@ def test_a_stack_of_more_masks_than_any_video_has_is_refused(tmp_path, shape, me
         open_masks(path)
 
 
+@pytest.mark.parametrize(
+    ("options", "kind"),
+    [({"lossless": True}, b"VP8L"), ({}, b"VP8 "), ({"icc_profile": bytes(9)}, b"VP8X")],
+)
+def test_a_webp_is_refused_before_room_is_made_for_it(tmp_path, monkeypatch, options, kind) -> None:
+    path = tmp_path / "x.webp"
+    Image.new("RGB", (50, 30)).save(path, **options)
+    assert path.read_bytes()[12:16] == kind
+    assert next(iter(open_video(path))).image.shape == (30, 50, 3)
+    monkeypatch.setattr(Image, "open", lambda *_, **__: pytest.fail("it is opened"))
+    with pixel_limit(1499), refused("max_pixels", "50 × 30"):
+        open_video(path)
+
+
 def test_the_limit_of_pillow_is_left_to_others(tmp_path, monkeypatch) -> None:
     monkeypatch.setattr(Image, "MAX_IMAGE_PIXELS", 100)  # it warns from here, and fails at twice it
     assert len(list(open_video(frames_in(tmp_path, "images")))) == 3

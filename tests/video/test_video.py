@@ -23,8 +23,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
-from dejacue.video._containers import Container, LazyFrame
+from dejacue.video._containers import Container
+from dejacue.video._rgb import LazyFrame
 from dejacue.video._sampling import FrameChoice, Picture
+from dejacue.video.frames import open_frames
 from dejacue.video.images import natural
 from dejacue.video.video import Frame, LateFrame, open_video, write_video
 
@@ -624,7 +626,87 @@ def test_an_image_that_cannot_be_read_keeps_its_index(tmp_path):
     caught.match(r"frame 4 \(4\) .*(?i:truncated)")
 
 
+@pytest.mark.parametrize(("codec", "options"), [("libx264", {"bf": "3"}), ("mpeg2video", {})])
+def test_seconds_go_on_where_two_recordings_were_joined(tmp_path, codec, options):
+    once = encode(tmp_path / "once.ts", [*pictures()], codec=codec, options=options)
+    path = tmp_path / "twice.ts"
+    path.write_bytes(2 * once.read_bytes())
+    video = open_video(path, errors="fail")
+    frames = list(video)
+    assert [read_ordinal(frame.image) for frame in frames] == 2 * list(range(COUNT))
+    assert [frame.time_s for frame in frames] == pytest.approx([k / RATE for k in range(2 * COUNT)])
+    assert video.problems == [
+        f"{path}: times go back after 3.000 s, where another recording was joined; they are "
+        "counted on from there"
+    ]
+    assert [frame.source for frame in open_video(path, fps=RATE / 2)] == [*range(0, 2 * COUNT, 2)]
+    part = open_video(path, start_s=2.8, end_s=3.2, errors="fail")
+    assert [frame.source for frame in part] == [28, 29, 30, 31, 32]
+    assert open_frames(path).times_s.tolist() == [frame.time_s for frame in frames]
+
+
+def test_one_damaged_stamp_joins_nothing(tmp_path):
+    path = tmp_path / "x.ts"
+    with av.open(str(path), "w", options={"strict": "-2"}) as container:
+        stream: Any = container.add_stream("mpeg2video", rate=25, options={"g": "1"})
+        stream.height, stream.width, stream.pix_fmt = HEIGHT, WIDTH, "yuv420p"
+        for at, image in enumerate(pictures(12)):
+            frame = av.VideoFrame.from_ndarray(image, format="rgb24")
+            frame.pts, frame.time_base = at, Fraction(1, 25)
+            container.mux(stream.encode(frame))
+        container.mux(stream.encode())
+    with av.open(str(path)) as container:
+        places = [packet.pos for packet in container.demux(video=0) if packet.size]
+    content = bytearray(path.read_bytes())
+    start = content.index(b"\x00\x00\x01\xe0", places[6])
+    content[start + 11] ^= 1  # of the stamp
+    path.write_bytes(content)
+    video = open_video(path)
+    assert [read_ordinal(frame.image) for frame in video] == list(range(12))
+    assert video.problems == []
+
+
 # What cannot be opened
+
+
+@pytest.mark.parametrize("opened", [open_video, open_frames])
+def test_a_list_of_files_that_is_called_a_video_is_refused(tmp_path, opened):
+    encode(tmp_path / "a.ts", [*pictures(4)], codec="mpeg4")
+    for text in (
+        "ffconcat version 1.0\nfile x.mp4\n",  # itself, for ever
+        "ffconcat version 1.0\nfile a.ts\n",
+        "#EXTM3U\n#EXT-X-TARGETDURATION:1\n#EXTINF:0.16,\na.ts\n#EXT-X-ENDLIST\n",
+    ):
+        (tmp_path / "x.mp4").write_text(text)
+        with refused(tmp_path / "x.mp4", "is not a video"):
+            opened(tmp_path / "x.mp4")
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="pipes have no names here")
+@pytest.mark.parametrize("name", ["x.mp4", "x.png", "x.m3u8"])
+@pytest.mark.parametrize("opened", [open_video, open_frames])
+def test_devices_and_pipes_are_refused_before_they_are_read(tmp_path, opened, name):
+    os.mkfifo(tmp_path / name)
+    with refused(tmp_path / name, "a device or a pipe"):
+        opened(tmp_path / name)
+    (tmp_path / name).unlink()
+    (tmp_path / name).symlink_to("/dev/zero")
+    with refused(tmp_path / name, "a device or a pipe"):
+        opened(tmp_path / name)
+    (tmp_path / "0.png").symlink_to("/dev/zero")
+    with refused(tmp_path / "*.png", "a device or a pipe"):
+        list(open_video(tmp_path / "*.png"))
+
+
+@pytest.mark.parametrize("opened", [open_video, open_frames])
+def test_a_file_that_ffmpeg_may_not_read_is_refused(source_file, monkeypatch, opened):
+    def denied(*place: Any, **options: Any) -> Any:
+        raise av.error.PermissionError(13, "Permission denied")
+
+    path = source_file("mp4").path
+    monkeypatch.setattr(av, "open", denied)
+    with refused(path, "Permission denied"):
+        opened(Path(path))
 
 
 @pytest.mark.parametrize("name", ["mp4", "mkv", "avi"])
@@ -649,7 +731,7 @@ def test_files_that_are_no_video_are_refused_in_one_sentence(tmp_path):
         (tmp_path / "no:thing.mp4", "no such file or folder"),
         (file("zero.mp4", b""), "empty"),
         (file("text.mp4", b"hello world\n" * 50), "not a video"),
-        (file("text.txt", b"hello world\n" * 50), "is text"),
+        (file("text.txt", b"hello world\n" * 50), "not a video"),
         (file("noise.mkv", noise), "not a video"),
         (file("cut.mp4", whole[:-2000]), "truncated before its index"),
     ):

@@ -1,23 +1,20 @@
-"""Video files as a source of pictures: PyAV, so whatever FFmpeg reads.
+"""Video files, whatever of them FFmpeg reads: opened, indexed and decoded by PyAV.
 
-A frame's ordinal counts the frames in the order in which they are shown, not stored. Its time is
+A frame's number counts the frames in the order in which they are shown, not stored. Its time is
 its presentation timestamp less the start time of the stream, so zero is where the stream starts,
 usually its first frame; it is never computed from a frame rate.
-
-Frames become RGB and upright when they are asked for, all of a frame or the part that is needed:
-where an object takes a tenth of the frame, a tenth is converted. Parts begin and end where the
-converter's groups of pixels do, so that they have the pixels of the whole; the first one of every
-video is compared with the whole, and if it differs none is made.
 """
 
 from __future__ import annotations
 
+import bisect
 import heapq
 import itertools
 import math
 import os
 import re
-from collections import deque
+from array import array
+from collections import OrderedDict, deque
 from collections.abc import Callable, Generator, Iterator
 from contextlib import closing, suppress
 from functools import partial
@@ -27,23 +24,29 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dejacue.errors import InputError, brief, lacks_memory
-from dejacue.video._packets import PacketReader, Stamp, Untrusted
+from dejacue.errors import InputError, brief
+from dejacue.video._index import FrameIndex, Packets, read_index
+from dejacue.video._rgb import DisplayConverter
 from dejacue.video._sampling import Choose, FrameChoice, Picture, Unreadable
-from dejacue.video.sizes import check_size
+from dejacue.video.sizes import check_regular, check_size
 
-PLANAR_FORMATS = ("yuv420p", "yuvj420p")  # a part of a frame is a part of each plane
-GROUP_PIXELS = 64  # converted together, or a multiple of it
-MIN_SKIPPED = 4  # frames in a row: to decode fewer is as quick as to seek
-MAX_REORDERED_FRAMES = 16  # that a decoder of any codec keeps back
+# no list of other files, no device, nothing that draws text or reads a pattern of names
+FORMATS = (
+    "mov,matroska,avi,mpegts,mpeg,mpegvideo,m4v,h261,h263,h264,hevc,vvc,av1,obu,ivf,vc1,dirac,"
+    "cavsvideo,mjpeg,dv,flv,live_flv,asf,asf_o,ogg,mxf,gxf,nut,rm,wtv,ty,nsv,nuv,gif,apng,"
+    "yuv4mpegpipe,bink,smk,flic,roq,amv,mp3,aac,flac,wav"
+)
+PLAYLISTS = {".m3u8": "hls", ".mpd": "dash"}  # lists of other files, opened only where named
 MAX_PLAYLIST_BYTES = 1 << 20
+MIN_SKIPPED = 4  # frames in a row: to decode fewer is as quick as to seek
+MAX_LATE = 2  # frames that come out in another order, before packets are no longer trusted
+MAX_RECENT = 8  # files whose index is kept
 _LISTED = re.compile(r"^(?!#)(.+)$", re.MULTILINE)
 _LISTED_URI = re.compile(r'URI="([^"]+)"')
 _DYNAMIC = re.compile(rb"""<MPD[^>]*\stype=["']dynamic""")
-_SLACK_S = 0.5  # headers round; a stream that ends this much early is not called truncated
-
 
 _OPEN: deque[Container] = deque()  # whose files are open
+_RECENT: OrderedDict[tuple[Any, ...], FrameIndex] = OrderedDict()
 
 
 class _Damage(Exception):
@@ -54,31 +57,32 @@ class Container:
     """Decodes a video stream of a file: that of this number or, of those that are no cover
     picture, the largest; ``notes`` say which, if there are several."""
 
-    def __init__(
-        self,
-        path: Path,
-        threads: int | None = None,
-        number: int | None = None,
-    ) -> None:
+    def __init__(self, path: Path, threads: int | None = None, number: int | None = None) -> None:
         self.path, self.name, self._threads = path, path.stem, threads
         self.notes: list[str] = []
-        stat = path.stat()
+        stat = check_regular(path)
         if stat.st_size == 0:
             raise InputError("is empty (0 bytes); copy or record it again")
         self.identity = [(path.name, stat.st_size, stat.st_mtime_ns)]
-        _check_ends(path)
+        if path.suffix.lower() in PLAYLISTS:
+            _check_ends(path)
         container = self.opened()
         try:
             stream = video_stream(container, number)
-            check_size(stream.codec_context.width, stream.codec_context.height)
+            context = stream.codec_context
+            check_size(context.width, context.height)
             self.number = stream.index
             if len(streams := _video_streams(container)) > 1:
                 self.identity.append((f"stream {stream.index}", 0, 0))
                 if number is None:
-                    self.notes = [
+                    self.notes.append(
                         f"has {len(streams)} video streams, {_listed(streams)}; stream "
                         f"{stream.index} is used (choose another by its number)"
-                    ]
+                    )
+            self.codec, self.format = context.name, container.format.name
+            self.width, self.height = context.width, context.height
+            self.pixel_aspect = float(stream.sample_aspect_ratio or 1)
+            self.start_s = float((stream.start_time or 0) * stream.time_base)
             self.rate = float(stream.average_rate) if stream.average_rate else None
             self._seconds = (container.duration or 0) / 1e6
             self._count = stream.frames  # 0 where the format has no such field
@@ -87,12 +91,16 @@ class Container:
         except BaseException:
             container.close()
             raise
+        self._index: FrameIndex | None = None
+        self._key = (os.path.abspath(path), *self.identity[0], self.number)
         self._keep(container)
 
     def _keep(self, container: Any) -> None:
         """Keep the file open for the pass that usually follows: FFmpeg has decoded frames of it to
         know its order, which takes as long as some twenty frames. Only the last one is kept."""
         self._ready = container
+        with suppress(ValueError):
+            _OPEN.remove(self)
         _OPEN.append(self)
         while len(_OPEN) > 1:
             with suppress(IndexError):  # another thread was faster
@@ -102,6 +110,37 @@ class Container:
         """Close what is kept open; a later pass opens the file again."""
         if (container := self.__dict__.pop("_ready", None)) is not None:
             container.close()
+
+    def opened(self) -> Any:
+        """Return the file as FFmpeg opens it, for one pass."""
+        import av
+
+        ready = self.__dict__.pop("_ready", None)  # at once, in any thread
+        if ready is not None:
+            return ready
+        playlist = PLAYLISTS.get(self.path.suffix.lower())
+        allowed = f"{FORMATS},{playlist}" if playlist else FORMATS
+        options = {"format_whitelist": allowed, "protocol_whitelist": "file,crypto,data"}
+        try:
+            # a colon in a name is not a protocol; titles may be in any encoding, and are not read
+            return av.open(f"file:{self.path}", options=options, metadata_errors="replace")
+        except PermissionError as error:
+            raise InputError(f"cannot be read ({error.strerror}); ask its owner") from None
+        except (av.FFmpegError, OSError) as error:
+            problem = f"is not a video, or is truncated before its index ({error.strerror})"
+            raise InputError(f"{problem}; try it in a player, or copy it again") from None
+
+    def stream(self, container: Any, threads: str) -> Any:
+        """Return the stream, to be decoded by so many threads."""
+        stream = video_stream(container, self.number)
+        stream.thread_type = threads
+        if self._threads is not None:
+            stream.codec_context.thread_count = self._threads
+        return stream
+
+    def note(self, sentence: str) -> None:
+        if sentence not in self.notes:
+            self.notes.append(sentence)
 
     def expected(self, sampling: FrameChoice) -> int | None:
         """Return how many frames will be taken, as far as the header says."""
@@ -113,187 +152,275 @@ class Container:
         count = self._count or round(estimate)
         return sampling.expected(count, self.rate) if count else None
 
+    def index(self) -> FrameIndex:
+        """Return which frames the file has: the same for all who open it, read once."""
+        index = _RECENT.get(self._key) or self._index
+        if index is None:
+            container = self.opened()
+            index, was_read = read_index(container, video_stream(container, self.number))
+            if index.pts is None and was_read:
+                container.close()
+            else:
+                self._keep(container)
+            self._remember(index)
+        return index
+
+    def _remember(self, index: FrameIndex) -> None:
+        self._index = index
+        _RECENT.pop(self._key, None)
+        if not index.shortfall:  # else what could not be read may be there the next time
+            _RECENT[self._key] = index
+        while len(_RECENT) > MAX_RECENT:
+            with suppress(KeyError):  # another thread was faster
+                _RECENT.popitem(last=False)
+
+    def distrust(self) -> None:
+        """Count frames from now on as they are decoded: packets do not tell them."""
+        if self.index().pts is not None:
+            self._remember(FrameIndex())
+
+    def times_s(self) -> NDArray[np.float64]:
+        """Return when each frame is shown, NaN where no stamp says so; where packets do not tell
+        the frames all are decoded for it, once."""
+        if self.index().pts is None and not len(self.index().times_s):
+            deque(self.pictures(lambda sentence: None), maxlen=0)
+        return self.index().times_s
+
     def chosen(
-        self, choose: Choose, report: Callable[[str], None], gap: float = math.inf
-    ) -> Generator[tuple[int, int, Picture]]:
-        """Yield some frames, of which about so many are left out in a row: seek past them, or
-        decode all, where packets do not tell them."""
-        import av
-
-        last = -1
-        if gap > MIN_SKIPPED:
-            with suppress(Untrusted, av.FFmpegError):
-                for item in self._seeking(choose, report):
-                    last = item[1]
-                    yield item
-                return
-        with closing(self.pictures(report)) as pictures:
-            yield from (item for item in choose(pictures) if item[1] > last)
-
-    def _seeking(
         self, choose: Choose, report: Callable[[str], None]
     ) -> Generator[tuple[int, int, Picture]]:
-        with self.opened() as ahead, self.opened() as container:
-            stream = video_stream(ahead, self.number)
-            end, ended = StreamEnd(ahead, stream), False
+        """Yield some frames: index, number and picture of each. Those that are left out are not
+        decoded where others do not need them."""
+        index, last, ended, converter = self.index(), -1, False, DisplayConverter()
 
-            def stamps() -> Iterator[Stamp]:
-                nonlocal ended
-                yield from PacketReader(ahead, stream).stamps(end)
-                ended = True
+        def pictures() -> Iterator[Picture]:
+            nonlocal ended
+            yield from (Picture(time_s, None, _lost) for time_s in map(float, index.times_s))
+            ended = True
 
-            seeker, converter = _Seeker(container, self._stream(container)), DisplayConverter()
-            for index, ordinal, time_s, frame in seeker.frames(choose(stamps())):
-                yield index, ordinal, _picture(time_s, frame, converter)
+        with suppress(Untrusted), closing(Decoder(self)) as decoder:
+            if not decoder.can_seek:
+                raise Untrusted
+            chosen = choose(pictures())
+            following = next(chosen, None)
+            while following is not None:
+                (at, number, picture), following = following, next(chosen, None)
+                is_last = following is None or decoder.is_far(number, following[1])
+                frame = decoder.frame(number, is_last)
+                last = number
+                yield at, number, picture if frame is None else _picture(picture, frame, converter)
                 del frame  # while the next is decoded, the taker has it
-            if ended and (shortfall := end.shortfall()):
-                report(shortfall)
-
-    def _stream(self, container: Any, threads: str = "AUTO") -> Any:
-        """Return the stream, to be decoded by so many threads."""
-        stream = video_stream(container, self.number)
-        stream.thread_type = threads
-        if self._threads is not None:
-            stream.codec_context.thread_count = self._threads
-        return stream
+            if ended and index.shortfall:
+                report(index.shortfall)
+            return
+        self.distrust()
+        with closing(self.pictures(report)) as in_order:
+            yield from (item for item in choose(in_order) if item[1] > last)
 
     def pictures(self, report: Callable[[str], None]) -> Generator[Picture]:
-        """Yield all frames in order; one that cannot be decoded keeps its place."""
-        count = 0
-        # threads may lose good frames next to a bad one: decode again, one at a time; and again
-        # without expecting a frame of each packet, where stamps turn out to be in disorder
-        for expecting, threads in itertools.product((True, False), ("AUTO", "SLICE")):
-            shortfall: list[str] = []
-            decoding = self._decode(threads, expecting, shortfall.append)
-            with closing(decoding), suppress(_Damage):
-                for picture in itertools.islice(_settled(decoding), count, None):
-                    count += 1
-                    yield picture
-                for sentence in shortfall:
-                    report(sentence)
+        """Yield all frames as they are decoded from the start on, without an index; after an error,
+        one that cannot be decoded keeps its place."""
+        times_s: list[float] = []
+        # threads may lose good frames next to a bad one: decode again, one at a time
+        for threads in ("AUTO", "SLICE"):
+            with self.opened() as container, suppress(_Damage):
+                stream = self.stream(container, threads)
+                packets, converter = Packets(container, stream), DisplayConverter()
+                decoding = _in_order(stream, packets, threads == "SLICE")
+                for pts, frame in itertools.islice(decoding, len(times_s), None):
+                    picture = Picture(packets.time_s(pts), None, _lost)
+                    times_s.append(math.nan if picture.time_s is None else picture.time_s)
+                    for joint_s in packets.joints_s:
+                        self.note(
+                            f"times go back after {joint_s:.3f} s, where another recording was "
+                            "joined; they are counted on from there"
+                        )
+                    yield picture if frame is None else _picture(picture, frame, converter)
+                    del frame
+                if shortfall := packets.shortfall():
+                    report(shortfall)
+                self._remember(FrameIndex(np.array(times_s), shortfall=shortfall))
                 return
 
-    def _decode(
-        self, threads: str, expecting: bool, report: Callable[[str], None]
-    ) -> Generator[Picture]:
-        import av
 
-        with self.opened() as container:
-            stream = self._stream(container, threads)
-            end = StreamEnd(container, stream)
-            timestamps = _Timestamps(PacketReader(container, stream) if expecting else None)
-            converter = DisplayConverter()
-            for packet in end.packets():
-                timestamps.feed(packet)
-                frames: list[Any] = []
-                try:
-                    frames = stream.decode(packet)
-                except av.FFmpegError:
-                    if threads != "SLICE":
-                        raise _Damage from None
-                    timestamps.fail(packet)
-                for frame in frames:
-                    for missing in timestamps.missing_before(frame):
-                        if threads != "SLICE":
-                            raise _Damage
-                        yield Picture(end.time_s(missing), None, _lost)
-                    yield _picture(end.time_s(frame.pts), frame, converter)
-            if timestamps.waiting and threads != "SLICE":
-                raise _Damage  # an error at the very end is swallowed, and its neighbours with it
-            for missing in timestamps.missing_at_end():
-                yield Picture(end.time_s(missing), None, _lost)
-            if shortfall := end.shortfall():
-                report(shortfall)
-
-    def opened(self) -> Any:
-        """Return the file as FFmpeg opens it, for one pass."""
-        import av
-
-        ready = self.__dict__.pop("_ready", None)  # at once, in any thread
-        if ready is not None:
-            return ready
-        try:
-            # a colon in a name is not a protocol; titles may be in any encoding, and are not read
-            container = av.open(f"file:{self.path}", metadata_errors="replace")
-        except av.FFmpegError as error:
-            problem = f"is not a video, or is truncated before its index ({error.strerror})"
-            raise InputError(f"{problem}; try it in a player, or copy it again") from None
-        if container.format.name == "tty":  # FFmpeg renders any text file as video
-            container.close()
-            raise InputError("is text, not a video")
-        return container
+class Untrusted(Exception):
+    """Frames come out in another way than packets tell, so they are counted as they come."""
 
 
-class _Seeker:
-    """Decodes frames by their stamps: on from the last one, or from a start behind it."""
+class Decoder:
+    """Decodes frames by number: on from the last one, or from a start before it.
 
-    def __init__(self, container: Any, stream: Any) -> None:
-        self._container, self._stream = container, stream
-        stream.codec_context.options = {"err_detect": "explode"}  # in order, it is concealed
-        self._packets: Iterator[Any] = iter(())
-        self._fed: set[int] = set()  # stamps of packets whose frames have not come out
-        self._decoded: deque[Any] = deque()
-        self._start = self._next = 0  # where decoding began, and the ordinal of the next frame
+    If anything fails they are decoded one at a time from then on: threads may lose good frames next
+    to a bad one.
+    """
 
-    def frames(
-        self, chosen: Iterator[tuple[int, int, Stamp]]
-    ) -> Iterator[tuple[int, int, float | None, Any]]:
-        """Yield index, ordinal, time and frame of each that is chosen."""
-        last: float = -math.inf
-        for item, following in itertools.pairwise(itertools.chain(chosen, (None,))):
-            assert item is not None
-            index, ordinal, stamp = item
-            if _skipped(last, ordinal, stamp) > MIN_SKIPPED:
-                self._seek(stamp.start, ordinal - stamp.since)
-            is_last = following is None or _skipped(ordinal, *following[1:]) > MIN_SKIPPED
-            yield index, ordinal, stamp.time_s, self._frame(ordinal, stamp.pts, is_last)
-            last = ordinal
+    def __init__(self, file: Container) -> None:
+        index = file.index()
+        self.can_seek = index.pts is not None
+        self._file, self._pts, self._starts = file, index.pts or array("q"), index.starts
+        self._threads = "AUTO"
+        self._container: Any = None
+        self._drained = True  # nothing comes out any more
+        self._last = -1  # the number of the frame that came out last
+        self._until: int | None = None  # the stamp behind which no packet is needed
 
-    def _seek(self, start: int, ordinal: int) -> None:
-        if ordinal:
-            self._container.seek(start, stream=self._stream)
-        self._packets = self._container.demux(self._stream)
-        first = next(self._packets, None)
-        if first is None or first.pts != start:
-            raise Untrusted("seeking leads elsewhere")
-        self._packets = itertools.chain((first,), self._packets)
-        self._fed.clear()
-        self._decoded.clear()
-        self._start, self._next = start, ordinal
+    def close(self) -> None:
+        if self._container is not None:
+            self._container.close()
+            self._container = None
 
-    def _frame(self, ordinal: int, pts: int, is_last: bool) -> Any:
-        """Return a frame; of the last one before a seek, decode no packet behind it."""
-        ended = False
+    def is_far(self, last: int, number: int) -> bool:
+        """Return whether to start anew is quicker than to decode on from the last one."""
+        start = bisect.bisect_right(self._starts, self._pts[number]) - 1
+        first = bisect.bisect_left(self._pts, self._starts[start]) if start >= 0 else 0
+        return last >= number or first - last - 1 > MIN_SKIPPED
+
+    def frame(self, number: int, is_last: bool = False) -> Any:
+        """Return a frame, None if it is lost; if it is the last one before a start, no packet
+        behind it is decoded."""
+        self._until = self._pts[number] if is_last else None
         while True:
-            while self._decoded:
-                frame = self._decoded.popleft()
-                self._fed.discard(frame.pts)
-                if frame.pts is None or frame.is_corrupt:
-                    raise Untrusted("a frame is damaged")
-                if frame.pts < self._start:
-                    continue  # it is shown before the start, but stored behind it
-                if any(at < frame.pts for at in self._fed):
-                    raise Untrusted("a packet gave no frame, or too late")
-                self._next += 1
-                if frame.pts >= pts:
-                    if (frame.pts, self._next - 1) != (pts, ordinal):
-                        raise Untrusted("other frames come out than its packets tell")
+            frame = None
+            with suppress(_Damage):
+                if self._drained or self._container is None or self.is_far(self._last, number):
+                    self._start(number)
+                frame = self._take(number)
+            if frame is not None or self._threads == "SLICE":
+                return frame
+            self.close()
+            self._threads = "SLICE"
+
+    def _start(self, number: int) -> None:
+        """Start at the last packet before a frame that gives a whole frame, or at the first."""
+        at = bisect.bisect_right(self._starts, self._pts[number])
+        if not any(map(self._starts_at, reversed(self._starts[:at]))):
+            self.close()
+            self._open()
+            self._begin(None)
+
+    def _starts_at(self, start: int) -> bool:
+        import av
+
+        self._open()
+        try:
+            self._container.seek(start, stream=self._stream)
+        except av.FFmpegError:
+            return False
+        self._begin(start)
+        frame = self._held = next(self._frames, None)
+        return frame is not None and frame.pts == start and not (frame.is_corrupt or self._failed)
+
+    def _open(self) -> None:
+        if self._container is None:
+            self._container = self._file.opened()
+            self._stream = self._file.stream(self._container, self._threads)
+
+    def _begin(self, start: int | None) -> None:
+        self._last = -1 if start is None else bisect.bisect_left(self._pts, start) - 1
+        self._frames, self._held = self._decoded(start), None
+        self._drained, self._failed, self._late = False, False, 0
+
+    def _decoded(self, start: int | None) -> Iterator[Any]:
+        """Yield the frames that are shown from a start on, or all."""
+        import av
+
+        packets, fed, expected = self._container.demux(self._stream), set[int](), start
+        while not self._drained:
+            packet = None
+            if self._until not in fed:
+                with suppress(av.FFmpegError):
+                    packet = next((packet for packet in packets if packet.size), None)
+            self._drained = packet is None
+            if packet is not None:
+                if expected not in (None, packet.pts):
+                    return  # seeking leads elsewhere
+                expected = None
+                fed.add(packet.pts)
+            frames: list[Any] = []
+            try:
+                frames = self._stream.decode(packet)
+            except av.FFmpegError:
+                if self._threads != "SLICE":
+                    raise _Damage from None
+                self._failed = True
+            for frame in frames:
+                fed.discard(frame.pts)
+                # others are shown before the start, but stored behind it
+                if frame.pts is not None and (start is None or frame.pts >= start):
+                    yield frame
+
+    def _take(self, number: int) -> Any:
+        """Return a frame, the next one or one that follows; None if none or a later one comes."""
+        while (frame := self._held or next(self._frames, None)) is not None:
+            self._held = None
+            at = self._number(frame.pts)
+            if at is None or at <= self._last:
+                self._late += not self._failed
+                if self._late > MAX_LATE:
+                    raise Untrusted
+            elif at > number:
+                self._held = frame
+                return None
+            else:
+                self._last = at
+                if at == number:
                     return frame
-            if ended:
-                raise Untrusted("a packet gave no frame")
-            # frames that are shown before it may be stored behind it
-            enough = is_last and self._next + sum(at <= pts for at in self._fed) > ordinal
-            packet = None if enough else next(self._packets, None)
-            if packet is None or not packet.size:
-                ended = True
-            elif packet.pts >= self._start and not packet.is_discard:
-                self._fed.add(packet.pts)
-            self._decoded.extend(self._stream.decode(packet))
+        return None
+
+    def _number(self, pts: int) -> int | None:
+        at = self._last + 1  # as a rule
+        if at >= len(self._pts) or self._pts[at] != pts:
+            at = bisect.bisect_left(self._pts, pts)
+        return at if at < len(self._pts) and self._pts[at] == pts else None
 
 
-def _skipped(last: float, ordinal: int, stamp: Stamp) -> float:
-    """Return how many frames between two need not be decoded."""
-    return ordinal - stamp.since - last - 1
+def _in_order(
+    stream: Any, packets: Packets, one_at_a_time: bool
+) -> Iterator[tuple[int | None, Any]]:
+    """Yield stamp and frame of all that come out, and of those that are lost (None) after an error:
+    a packet may rightly give no frame, but up to the next key frame it is damage."""
+    import av
+
+    waiting: list[int] = []  # stamps that were fed and have not come out
+    broken: int | None = None  # the latest stamp that failed
+    unstamped = 0  # failures without one
+    for packet in packets:
+        if packet.size and packet.pts is not None and not packet.is_discard:
+            heapq.heappush(waiting, packet.pts)
+        frames: list[Any] = []
+        try:
+            frames = stream.decode(packet)
+        except av.FFmpegError:
+            if not one_at_a_time:
+                raise _Damage from None
+            unstamped += packet.pts is None
+            broken = max((pts for pts in (packet.pts, broken) if pts is not None), default=None)
+        for frame in frames:
+            yield from [(None, None)] * unstamped
+            unstamped = 0
+            while waiting and frame.pts is not None and waiting[0] < frame.pts:
+                passed = heapq.heappop(waiting)
+                if broken is not None:
+                    yield passed, None
+            if waiting and waiting[0] == frame.pts:
+                heapq.heappop(waiting)
+            if broken is not None and frame.key_frame and (frame.pts or 0) > broken:
+                broken = None
+            yield frame.pts, frame
+    if waiting and not one_at_a_time:
+        raise _Damage  # an error at the very end is swallowed, and its neighbours with it
+    yield from [(None, None)] * unstamped
+    if broken is not None:
+        yield from ((pts, None) for pts in sorted(waiting))
+
+
+def _picture(picture: Picture, frame: Any, converter: DisplayConverter) -> Picture:
+    load, lazy = partial(converter.rgb, frame), partial(converter.lazy, frame)
+    return Picture(picture.time_s, None, load, lazy)
+
+
+def _lost() -> NDArray[np.uint8]:
+    raise Unreadable("damaged data")
 
 
 def _check_ends(path: Path, in_playlist: bool = False) -> None:
@@ -316,120 +443,6 @@ def _check_ends(path: Path, in_playlist: bool = False) -> None:
         problem = f"{what} the playlist of a live stream, which does not say where it ends"
         remedy = "add #EXT-X-ENDLIST if it is complete, or watch it with dejacue live URL"
         raise InputError(f"{problem}; {remedy}")
-
-
-class _Timestamps:
-    """The timestamps that were fed to the decoder and have not come out.
-
-    A packet may rightly give no frame (a hidden reference, the far side of an edit list), so a
-    timestamp that is passed over is a lost frame only if the packet says that it is shown, or from
-    an error on, to the next key frame.
-    """
-
-    def __init__(self, packets: PacketReader | None) -> None:
-        self.waiting: list[tuple[int, bool]] = []  # and whether it must come out
-        self._packets = packets
-        self._latest = -math.inf  # of those that came out; stamps below it go back
-        self._missing: set[int] = set()  # those that had to come out
-        self._broken: int | None = None  # the latest timestamp that failed
-        self._unstamped = 0  # failures without one
-
-    def feed(self, packet: Any) -> None:
-        if packet.size and packet.pts is not None and not packet.is_discard:
-            expected = self._packets is not None and self._packets.must_show(packet)
-            expected = expected and packet.pts > self._latest
-            heapq.heappush(self.waiting, (packet.pts, expected))
-
-    def fail(self, packet: Any) -> None:
-        if packet.pts is None:
-            self._unstamped += 1
-        else:
-            self._broken = max(packet.pts, packet.pts if self._broken is None else self._broken)
-
-    def missing_before(self, frame: Any) -> list[int | None]:
-        """Return the timestamps that should have come before this frame, which came."""
-        if frame.pts in self._missing:
-            raise _Damage
-        passed = []
-        while self.waiting and frame.pts is not None and self.waiting[0][0] < frame.pts:
-            passed.append(heapq.heappop(self.waiting))
-        if self.waiting and self.waiting[0][0] == frame.pts:
-            heapq.heappop(self.waiting)
-        missing = self._lost(passed)
-        self._missing.update(pts for pts, expected in passed if expected)
-        if frame.pts is not None:
-            self._latest = frame.pts
-        if self._broken is not None and frame.key_frame and (frame.pts or 0) > self._broken:
-            self._broken = None
-        return missing
-
-    def missing_at_end(self) -> list[int | None]:
-        return self._lost(sorted(self.waiting))
-
-    def _lost(self, passed: list[tuple[int, bool]]) -> list[int | None]:
-        unstamped, self._unstamped = self._unstamped, 0
-        broken = self._broken is not None
-        return [None] * unstamped + [pts for pts, expected in passed if expected or broken]
-
-
-class StreamEnd:
-    """Count how far a pass has read, and how far the header says it should."""
-
-    def __init__(self, container: Any, stream: Any) -> None:
-        self._container, self._stream = container, stream
-        self._zero, self._base = stream.start_time, stream.time_base.as_integer_ratio()
-        self._fed, self._last = 0, 0
-        self._failure = ""
-        kind = container.format.name
-        self._packets = len(stream.index_entries) if "mp4" in kind else 0  # the index is complete
-        self._seconds = _clock_time(stream.metadata.get("DURATION", ""))  # Matroska
-        if kind == "avi" and stream.average_rate:
-            self._seconds = float(stream.frames / stream.average_rate)
-
-    def packets(self) -> Iterator[Any]:
-        """Yield the packets of the stream, and finally an empty one that flushes the decoder."""
-        import av
-
-        try:
-            for packet in self._container.demux(self._stream):
-                if packet.size:
-                    self._fed += 1
-                    if packet.pts is not None:
-                        self._last = max(self._last, packet.pts + (packet.duration or 0))
-                    yield packet
-        except av.FFmpegError as error:
-            self._failure = f"cannot be read further ({error.strerror})"
-        yield av.Packet()
-
-    def time_s(self, pts: int | None) -> float | None:
-        if pts is None:
-            return None
-        self._zero = pts if self._zero is None else self._zero
-        return float((pts - self._zero) * self._base[0] / self._base[1])
-
-    def shortfall(self) -> str:
-        """Return what is wrong if the file ends before its header says; else nothing."""
-        last_s = float(self._last * self._stream.time_base)
-        slack_s = max(_SLACK_S, 2 / (self._stream.average_rate or 1))
-        if self._failure:
-            return f"stops at {last_s:.3f} s and {self._failure}"
-        if self._fed < self._packets:
-            return (
-                f"stops at {last_s:.3f} s, after {self._fed} of {self._packets} frames: the file "
-                "is truncated"
-            )
-        if last_s + slack_s < self._seconds:
-            return f"stops at {last_s:.3f} of {self._seconds:.3f} s: the file is truncated"
-        return ""
-
-
-def _clock_time(text: str) -> float:
-    """Return the seconds of "00:01:02.5", 0 for anything else."""
-    try:
-        hours, minutes, seconds = text.split(":")
-        return 3600 * int(hours) + 60 * int(minutes) + float(seconds)
-    except ValueError:
-        return 0.0
 
 
 def video_stream(container: Any, number: int | None = None) -> Any:
@@ -462,134 +475,3 @@ def _size(stream: Any) -> tuple[int, int]:
 
 def _listed(streams: list[Any]) -> str:
     return ", ".join("{} ({} × {})".format(stream.index, *_size(stream)) for stream in streams)
-
-
-def _picture(time_s: float | None, frame: Any, converter: DisplayConverter) -> Picture:
-    return Picture(time_s, None, partial(converter.rgb, frame), partial(converter.lazy, frame))
-
-
-def _lost() -> NDArray[np.uint8]:
-    raise Unreadable("damaged data")
-
-
-def _settled(pictures: Iterator[Picture]) -> Iterator[Picture]:
-    """Hold a lost frame, and those behind it, until it cannot come late any more."""
-    held: deque[Picture] = deque()
-    for picture in pictures:
-        held.append(picture)
-        while held and (held[0].load is not _lost or len(held) > MAX_REORDERED_FRAMES):
-            yield held.popleft()
-    yield from held
-
-
-class LazyFrame:
-    """A decoded frame in its own colours; safe in any thread."""
-
-    def __init__(self, frame: Any, converter: DisplayConverter) -> None:
-        self._frame, self._converter = frame, converter
-        self.shape: tuple[int, int] = (frame.height, frame.width)
-
-    @property
-    def nbytes(self) -> int:
-        return sum(plane.buffer_size for plane in self._frame.planes)
-
-    def image(self) -> NDArray[np.uint8]:
-        return _rgb(self._frame)
-
-    def part(self, y0: int, y1: int, x0: int, x1: int) -> tuple[NDArray[np.uint8], int, int]:
-        """Return RGB of at least these rows and columns, and the row and column of its start."""
-        if self._converter.parts_equal is False:
-            return self.image(), 0, 0
-        pixels, top, left = self._part(y0, y1, x0, x1)
-        if self._converter.parts_equal is None and pixels.shape[:2] != self.shape:
-            whole = self.image()
-            same = whole[top : top + pixels.shape[0], left : left + pixels.shape[1]]
-            self._converter.parts_equal = bool(np.array_equal(pixels, same))
-            return whole, 0, 0
-        return pixels, top, left
-
-    def _part(self, y0: int, y1: int, x0: int, x1: int) -> tuple[NDArray[np.uint8], int, int]:
-        import av
-
-        frame = self._frame
-        top, left = y0 // 2 * 2, x0 // GROUP_PIXELS * GROUP_PIXELS
-        height = min(frame.height - top, -(-(y1 - top) // 2) * 2)
-        width = min(frame.width - left, -(-(x1 - left) // GROUP_PIXELS) * GROUP_PIXELS)
-        part: Any = av.VideoFrame(width, height, frame.format.name)
-        for at, (plane, target) in enumerate(zip(frame.planes, part.planes, strict=True)):
-            step = 2 if at else 1  # colours have half of the rows and columns
-            rows, columns = -(-height // step), -(-width // step)
-            y, x = top // step, left // step
-            _array(target)[:rows, :columns] = _array(plane)[y : y + rows, x : x + columns]
-        part.colorspace, part.color_range = frame.colorspace, frame.color_range
-        return _rgb(part), top, left
-
-
-def _array(plane: Any) -> NDArray[np.uint8]:
-    return np.frombuffer(plane, np.uint8).reshape(plane.height, plane.line_size)
-
-
-def _rgb(frame: Any) -> NDArray[np.uint8]:
-    """Convert a frame with a new converter: one of many threads cannot be shared."""
-    from av.video.reformatter import VideoReformatter
-
-    converted: Any = VideoReformatter().reformat(frame, format="rgb24", threads=1)
-    rows = _array(converted.planes[0])[:, : 3 * frame.width]  # copied only if they are longer
-    return rows.reshape(frame.height, frame.width, 3)
-
-
-class DisplayConverter:
-    """Converts frames to RGB, turned and mirrored by the display matrix."""
-
-    def __init__(self) -> None:
-        from av.video.reformatter import VideoReformatter
-
-        self._converter = VideoReformatter()  # one for all frames: its setup is slow
-        self._matrices: dict[int, list[int] | None] = {}  # by rotation
-        self.parts_equal: bool | None = None  # whether parts have the pixels of the whole
-
-    def rgb(self, frame: Any) -> NDArray[np.uint8]:
-        import av
-
-        if frame.is_corrupt:
-            raise Unreadable("damaged data")
-        check_size(frame.width, frame.height)
-        try:
-            image = self._converter.reformat(frame, format="rgb24").to_ndarray()
-        except (av.FFmpegError, ValueError) as error:
-            if lacks_memory(error):
-                raise
-            raise Unreadable(f"pixel format {frame.format.name}: {error}") from None
-        matrix = self._matrix(frame)
-        if matrix is None:
-            return np.ascontiguousarray(image)
-        # a pixel at (x, y) is shown at (a x + c y, b x + d y); only quarter turns are honoured
-        a, b, _, c, d = matrix
-        if abs(a) >= abs(b):
-            image = image[:: 1 if d >= 0 else -1, :: 1 if a >= 0 else -1]
-        else:
-            image = image.swapaxes(0, 1)[:: 1 if b >= 0 else -1, :: 1 if c >= 0 else -1]
-        return np.ascontiguousarray(image)
-
-    def lazy(self, frame: Any) -> LazyFrame | None:
-        """Return the frame, of which parts are converted when they are asked for; None where that
-        would not give the same pixels."""
-        if frame.is_corrupt:
-            raise Unreadable("damaged data")
-        if (
-            frame.format.name not in PLANAR_FORMATS or frame.height % 2
-        ):  # odd ones convert otherwise
-            return None
-        if self._matrix(frame) is not None:
-            return None
-        check_size(frame.width, frame.height)
-        return LazyFrame(frame, self)
-
-    def _matrix(self, frame: Any) -> list[int] | None:
-        # reading a frame's side data puts it in a reference cycle that the garbage collector frees
-        # only hundreds of frames later; so it is read once, and again if the rotation changes
-        rotation = frame.rotation
-        if rotation not in self._matrices:
-            data = frame.side_data.get("DISPLAYMATRIX")
-            self._matrices[rotation] = data and np.frombuffer(data, np.int32)[:5].tolist()
-        return self._matrices[rotation]

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from dejacue.errors import InputError, brief
 
 if TYPE_CHECKING:
-    from dejacue.video._containers import LazyFrame
+    from dejacue.video._rgb import LazyFrame
 
 _TIE_S = 1e-9  # a grid point in the middle between two frames goes to the earlier one
 _MAX_FPS = 1e9

@@ -109,11 +109,12 @@ def _size(file: Path) -> tuple[int, int] | None:
 def read_rgb(file: Path) -> NDArray[np.uint8]:
     """Return (H, W, 3): turned as EXIF says, 16 bits scaled to 8, grey and palettes as colours;
     transparency is dropped and leaves the colours beneath it."""
-    from PIL import ImageOps
+    from PIL import Image, ImageOps
 
     try:
         with open_picture(file) as opened:
-            image = ImageOps.exif_transpose(opened)
+            ImageOps.exif_transpose(opened, in_place=True)  # else it is copied
+            image: Image.Image = opened
             if image.mode == "F":
                 raise Unreadable("floating-point pixels; save it with 8 or 16 bits")
             if image.mode.startswith("I"):
@@ -121,7 +122,7 @@ def read_rgb(file: Path) -> NDArray[np.uint8]:
                 return np.repeat(((deep + 128) // 257).astype(np.uint8)[..., None], 3, axis=2)
             if image.mode in ("P", "PA"):
                 image = image.convert("RGBA")  # RGB directly warns where the palette has alpha
-            return np.array(image.convert("RGB"))
+            return np.array(image if image.mode == "RGB" else image.convert("RGB"))
     except Unreadable:
         raise
     except Exception as error:  # Pillow's readers raise many kinds of errors

@@ -16,7 +16,8 @@ from functools import partial
 from typing import Any
 
 from dejacue.errors import InputError, in_file
-from dejacue.video._containers import DisplayConverter, video_stream
+from dejacue.video._containers import video_stream
+from dejacue.video._rgb import DisplayConverter
 from dejacue.video._sampling import FrameChoice, Picture
 from dejacue.video.video import Video
 

@@ -28,7 +28,8 @@ from numpy.typing import NDArray
 
 from dejacue.atomic import write_whole
 from dejacue.errors import InputError, brief, in_file, unknown
-from dejacue.video._containers import Container, LazyFrame
+from dejacue.video._containers import Container
+from dejacue.video._rgb import LazyFrame
 from dejacue.video._sampling import FrameChoice, Picture, Source, T, Unreadable, is_between
 from dejacue.video.images import Images, images_in, is_image, natural
 
@@ -100,10 +101,10 @@ class Video:
 
     ``length`` is the number of indices to expect, None where the header does not say: exact for
     images, and for most .mp4 sampled by ordinals, else an estimate. ``key`` changes with the files
-    or the sampling, not with the folder they are in. A frame that cannot be decoded keeps its
-    index, is not yielded, and is reported in ``problems``, which describes the last pass; so is a
-    file that ends too early, and which of several video streams is used. ``rate`` is the frames a
-    second that the header of a file states.
+    or the sampling, not with the folder they are in. ``rate`` is the frames a second that the
+    header of a file states. A frame that cannot be decoded keeps its index, is not yielded, and is
+    reported in ``problems``, which describes the last pass; so is a file that ends too early, which
+    of several video streams is used, and where recordings were joined.
     """
 
     step = 1  # of its frames, one of so many is given; see thinned
@@ -112,20 +113,21 @@ class Video:
         self, path: str, source: Source, sampling: FrameChoice, errors: str, key: str
     ) -> None:
         self.path, self.name, self.key = path, source.name, key
-        self.problems: list[str] = []
-        self._notes: list[str] = []
         self._source, self._sampling, self._errors = source, sampling, errors
         self.rate = source.rate if isinstance(source, Container) else None
+        self._notes: list[str] = source.notes if isinstance(source, Container) else []
+        self._problems: list[str] = []
         with in_file(path):
             self.length = source.expected(sampling)
-        for sentence in source.notes if isinstance(source, Container) else ():
-            self.note(sentence)
+
+    @property
+    def problems(self) -> list[str]:
+        return [f"{self.path}: {sentence}" for sentence in (*self._notes, *self._problems)]
 
     def note(self, sentence: str) -> None:
         """Add what a reader must know to the problems of every pass."""
-        if (text := f"{self.path}: {sentence}") not in self._notes:
-            self._notes.append(text)
-            self.problems.append(text)
+        if sentence not in self._notes:
+            self._notes.append(sentence)
 
     def __iter__(self) -> Iterator[Frame]:
         return self._frames(None, lazy=False)
@@ -145,27 +147,21 @@ class Video:
 
     def count_if_before(self, position: float, unit: str) -> int | None:
         """Return the number of frames of the source if it ends before this one ("source") or this
-        time ("seconds"); they are counted, without decoding, only if its header ends before it."""
+        time ("seconds"); they are counted only if its header ends before it."""
         source, rate, count = self._source, self.rate or 1.0, 0
         ordinal = unit == "source"
         least = position if ordinal else position - 1 / rate  # the last frame is shown that long
-
-        def later(frames: Iterable[T]) -> Iterator[tuple[int, int, T]]:
-            nonlocal count
-            for at, frame in enumerate(frames):
-                count = at + 1
-                time_s = math.inf if frame.time_s is None else frame.time_s
-                if (at if ordinal else time_s) >= least:
-                    yield at, at, frame
-
         with in_file(self.path):
-            if not isinstance(source, Container):
-                taken: Iterator[Any] = later(source.pictures(lambda sentence: None))
-            elif least < (source.expected(FrameChoice()) or 0) / (1 if ordinal else rate):
-                return None
+            if isinstance(source, Container):
+                if least < (source.expected(FrameChoice()) or 0) / (1 if ordinal else rate):
+                    return None
+                times: Iterator[float | None] = iter(source.times_s())
             else:
-                taken = source.chosen(later, lambda sentence: None)
-            return count if next(taken, None) is None else None
+                times = (picture.time_s for picture in source.pictures(lambda sentence: None))
+            for count, time_s in enumerate(times, start=1):
+                if (count - 1 if ordinal else math.inf if time_s is None else time_s) >= least:
+                    return None
+        return count
 
     def thinned(self, step: int) -> Video:
         """Return every n-th of these frames, counted anew; ``Masks.thinned`` finds their masks."""
@@ -204,26 +200,16 @@ class Video:
             taken = index
             yield index, *item
 
-    def _longest_gap(self, indices: Sequence[int] | None) -> float:
-        """Return about how many frames of the source are left out in a row."""
-        sampling, rate = self._sampling, self.rate or 0.0
-        before = max(sampling.start or 0, (sampling.start_s or 0) * rate)
-        stride = self.step * (rate / sampling.fps if sampling.fps else sampling.stride)
-        if indices is None:
-            return max(before, stride - 1)
-        steps = (b - a for a, b in itertools.pairwise((-1, *indices)))
-        return before + max(steps) * stride - 1
-
     def _pictures(self, indices: Sequence[int] | None) -> Generator[tuple[int, int, Picture]]:
         choose = partial(self._chosen, indices)
         if isinstance(self._source, Container):
-            yield from self._source.chosen(choose, self._report, self._longest_gap(indices))
+            yield from self._source.chosen(choose, self._report)
         else:
             with closing(self._source.pictures(self._report)) as pictures:
                 yield from choose(pictures)
 
     def _frames(self, indices: Sequence[int] | None, *, lazy: bool) -> Iterator[Frame]:
-        self.problems = [*self._notes]
+        self._problems = []
         first: tuple[int, tuple[int, ...]] | None = None  # and not its pixels
         index = -1
         with in_file(self.path), closing(self._pictures(indices)) as pictures:
@@ -262,7 +248,7 @@ class Video:
         if self._errors == "fail":
             remedy = "copy or re-encode the file, or ignore the damage with the setting errors=skip"
             raise InputError(f"{sentence}; {remedy}")
-        self.problems.append(f"{self.path}: {sentence}{result}")
+        self._problems.append(sentence + result)
 
 
 def open_video(
@@ -293,10 +279,7 @@ def open_video(
         if rate is not None and not is_between(rate, *RATES):
             raise InputError(f"rate {brief(rate)} is invalid; give 1e-9 to 1e9 images per second")
         sampling = FrameChoice(start, end, start_s, end_s, 1 if stride is None else stride, fps)
-        try:
-            source = _source(name, rate, threads, stream)
-        except OSError as error:
-            raise InputError(f"cannot be read ({error.strerror or error})") from None
+        source = open_source(name, rate, threads, stream)
     return Video(name, source, sampling, errors, _key(source, sampling, rate))
 
 
@@ -305,7 +288,19 @@ def _key(source: Source, sampling: FrameChoice, source_key: Any) -> str:
     return hashlib.sha256(content.encode("utf-8", "surrogateescape")).hexdigest()
 
 
-def _source(name: str, rate: float | None, threads: int | None, stream: int | None) -> Source:
+def open_source(
+    name: str, rate: float | None = None, threads: int | None = None, stream: int | None = None
+) -> Images | Container:
+    """Return what gives the pictures of a file, a folder or a pattern."""
+    try:
+        return _source(name, rate, threads, stream)
+    except OSError as error:
+        raise InputError(f"cannot be read ({error.strerror or error})") from None
+
+
+def _source(
+    name: str, rate: float | None, threads: int | None, stream: int | None
+) -> Images | Container:
     place = Path(name)
     if stream is not None and place.exists() and (place.is_dir() or is_image(place)):
         raise InputError("images have no streams; leave it out")
