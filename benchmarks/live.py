@@ -165,7 +165,7 @@ def _said(
 ) -> tuple[np.ndarray, np.ndarray, list[int]]:
     """Return the label of each frame when it comes and after the delay, and how many occurrences
     were closed and withdrawn before the end."""
-    live, frames = LiveReading(vocabulary, like=like), history.frames
+    live, frames = LiveReading(vocabulary, calibrate=like), history.frames
     known, once, later = np.full((3, len(frames)), None, object)
     counts, settled = np.zeros(2, int), 0
     for at, row in enumerate(history.features):

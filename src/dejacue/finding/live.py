@@ -83,7 +83,7 @@ class Live:
             coordinates=coordinates,
             delay_s=delay_s,
             horizon_s=horizon_s,
-            like=known,
+            calibrate=known,
         )
         self._on_update, self._id, self._looked = on_update, id, 0
         self._cut_off, self._most_cut_off = 0, 0.0  # boxes that stick out, and the largest share
