@@ -13,6 +13,7 @@ from helpers.errors import refused
 from dejacue import History, Live, Vocabulary, find
 from dejacue.errors import InputError
 from dejacue.finding.live import _mask
+from dejacue.masks._region import sees_whole_picture
 from dejacue.method import Contrast, LiveReading, Reading
 from dejacue.method.localization import analyse
 from dejacue.records import Interval
@@ -590,6 +591,16 @@ def test_a_finding_of_it_is_written_and_read_again(scene, tmp_path):
     assert again.timeline.to_dict() == timeline.timeline.to_dict()
     assert timeline.thumbnails
     assert min(timeline.thumbnails) >= int(timeline.history.frames[0]) > 0
+
+
+def test_the_whole_picture_may_be_the_object():
+    picture = np.random.default_rng(0).integers(0, 256, (40, 60, 3), dtype=np.uint8)
+    live = Live({"empty": "empty cup", "full": "full cup"}, encoder="mini", whole=True)
+    for _ in range(3):
+        live.push(picture)
+    assert sees_whole_picture(live.finish().history)
+    with refused("whole"):
+        live.push(picture, box=(1, 1, 9, 9))
 
 
 def test_a_box_is_the_mask_of_its_pixels(scene):

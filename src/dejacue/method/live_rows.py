@@ -28,7 +28,7 @@ class LiveRows:
     >>> rows = LiveRows(np.eye(2, dtype=np.float32), horizon_s=1.0)
     >>> for frame in range(9):
     ...     rows.append(np.array([3, 4], np.float32), frame, None, frame)
-    >>> rows.table["frame"].tolist(), rows.table["cosines"][-1].round(1).tolist()
+    >>> rows.table["frame"].tolist(), rows.table["cosines"][-1].astype(float).round(3).tolist()
     ([4, 5, 6, 7, 8], [0.6, 0.8])
     """
 
