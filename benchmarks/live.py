@@ -96,13 +96,13 @@ def labels(limit: int | None) -> None:
     ]
     print(
         "frames of the references that are labelled with their state, in %: when they come, "
-        f"{DELAY} frames later, offline; like: calibrated with the history itself, as if it had "
+        f"{DELAY} frames later, offline; calibrated: with the history itself, as if it had "
         "been seen before; changes: their number, the delay in frames until one is noticed "
         "(median), and how many are never noticed; occurrences: their number offline, how many "
         "were closed before the end, and how many of these withdrawn before the end"
     )
     print(
-        f"{'':14} {'at once':>9} {'later':>9} {'offline':>9} {'like: at once':>14} "
+        f"{'':14} {'at once':>9} {'later':>9} {'offline':>9} {'calib.: at once':>15} "
         f"{'later':>9} {'changes':>8} {'after':>6} {'never':>6} {'occurrences':>12} {'closed':>7} "
         f"{'withdrawn':>10}"
     )
@@ -165,7 +165,7 @@ def _said(
 ) -> tuple[np.ndarray, np.ndarray, list[int]]:
     """Return the label of each frame when it comes and after the delay, and how many occurrences
     were closed and withdrawn before the end."""
-    live, frames = LiveReading(vocabulary, like=like), history.frames
+    live, frames = LiveReading(vocabulary, calibrate=like), history.frames
     known, once, later = np.full((3, len(frames)), None, object)
     counts, settled = np.zeros(2, int), 0
     for at, row in enumerate(history.features):

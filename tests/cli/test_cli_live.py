@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from dejacue import Finding, open_video
+from dejacue import Finding, find, open_video
 from dejacue.cli import live as command
 from dejacue.models.encoders import Encoder
 from dejacue.models.encoders.mini import Mini
@@ -137,6 +137,41 @@ def test_a_box_may_say_where_it_is(live):
     ran = live("--jsonl", where=BOX)
     assert ran.code == 0
     assert json.loads(ran.out.splitlines()[-1])["timeline"]["intervals"]
+
+
+def test_the_object_may_be_the_whole_picture(live):
+    ran = live("--jsonl", where=("--whole",))
+    assert ran.code == 0
+    assert json.loads(ran.out.splitlines()[-1])["timeline"]["intervals"]
+
+
+def test_a_finding_in_which_frames_were_named_teaches_it(live, dejacue, scene, tmp_path):
+    """As ``find --like`` does, and its folder may be given as the states themselves."""
+    named = find(
+        scene / "scene.mp4",
+        examples={"empty": 50, "full": 10},
+        masks=scene / "Annotations",
+        objects=1,
+        encoder="mini",
+    )
+    named.write(tmp_path / "taught")
+    where = ("--masks", scene / "Annotations", "--object", 1, "--like", tmp_path / "taught")
+    offline = json.loads(dejacue("find", scene / "scene.mp4", *where, "-f", "json").out)
+    ran = dejacue("live", scene / "scene.mp4", *where, "--jsonl")
+    states = ("--states", tmp_path / "taught")
+    again = dejacue("live", scene / "scene.mp4", *where[:4], *states, "--jsonl")
+    assert ran.code == again.code == 0, ran.err
+    found = json.loads(ran.out.splitlines()[-1])["timeline"]["intervals"]
+    assert again.out == ran.out
+    windows = [
+        [(m["state"], m["start"], m["end"]) for m in some] for some in (found, offline["intervals"])
+    ]
+    assert windows[0] == windows[1]
+    nothing = find(scene / "scene.mp4", scene / "vocabulary.yaml", whole=True, encoder="mini")
+    nothing.write(tmp_path / "nothing")
+    ran = dejacue("live", scene / "scene.mp4", "--whole", "--states", tmp_path / "nothing")
+    assert ran.code == 2
+    assert "with confirmed frames" in ran.err
 
 
 def test_the_strip_shows_states_evidence_and_the_last_windows():
@@ -343,12 +378,14 @@ def test_sources_that_cannot_be_used(live, monkeypatch, source, more, sentence):
     [
         ((), "show where the object is: either --box"),
         ((*BOX, "--masks", "x"), "either --box"),
+        ((*BOX, "--whole"), "either --box"),
+        ((*BOX, "--like", "nowhere"), "nowhere"),
         (("--box", "1,2,3"), "1,2,3"),
         (("--box", "1,2,30,40@9"), "leave @FRAME out"),
         ((*BOX, "--tracker", "sma2"), 'did you mean "sam2"'),
         ((*BOX, "--delay", "-1"), "delay must be 0 or more"),
         ((*BOX, "--horizon", "0"), "horizon must be more than 0"),
-        ((*BOX, "--readout", "contrast", "--like", "no.npz"), "no.npz"),
+        ((*BOX, "--calibrate", "no.npz"), "no.npz"),
     ],
 )
 def test_what_does_not_fit_is_refused_in_one_line(live, where, sentence):

@@ -13,6 +13,7 @@ from helpers.errors import refused
 from dejacue import History, Live, Vocabulary, find
 from dejacue.errors import InputError
 from dejacue.finding.live import _mask
+from dejacue.masks._region import sees_whole_picture
 from dejacue.method import Contrast, LiveReading, Reading
 from dejacue.method.localization import analyse
 from dejacue.records import Interval
@@ -233,7 +234,7 @@ def test_states_are_named_as_they_are_and_a_little_late():
 
 def test_with_a_calibration_from_a_like_history_it_labels_as_offline():
     scene = generate(5, frames=400, recurrences=3, noise=1.5, states=("a", "b", "c"))
-    live = LiveReading(scene.vocabulary, like=scene.history)
+    live = LiveReading(scene.vocabulary, calibrate=scene.history)
     updates = stream(live, scene.history)[:-1]
     assert updates[0].state is not None
     announced = announced_states(updates, scene.history)
@@ -370,22 +371,22 @@ def test_a_horizon_is_in_seconds_of_which_five_frames_are_one_without_times():
 
 @pytest.mark.long
 def test_memory_is_bounded_by_the_horizon():
-    scene = generate(0, frames=1600, recurrences=20, noise=2.0)
+    scene = generate(0, frames=3200, recurrences=40, noise=2.0)
     live = LiveReading(scene.vocabulary, horizon_s=40)
     tracemalloc.start()
     memory = []
     for at, row in enumerate(scene.history.features):
         live.push(row)
-        if at % 400 == 399:
+        if at % 800 == 799:
             gc.collect()
             memory.append(tracemalloc.get_traced_memory()[0])
     tracemalloc.stop()
     assert max(memory[1:]) < memory[0] + 20_000
     assert len(live.history()) == 200
-    assert live.forgotten == 1400
+    assert live.forgotten == 3000
     timeline = live.finish()
-    assert "only the last 200 of 1600 observed frames are kept" in timeline.notes[-1]
-    assert all(interval.start >= 1400 for interval in timeline)
+    assert "only the last 200 of 3200 observed frames are kept" in timeline.notes[-1]
+    assert all(interval.start >= 3000 for interval in timeline)
 
 
 def test_without_a_horizon_everything_is_kept_and_no_note_is_made():
@@ -446,12 +447,12 @@ def reading_at_20() -> LiveReading:
 @pytest.mark.parametrize(
     ("features", "options", "fact"),
     [
-        (np.full(64, np.nan), {"time_s": 2.0}, "frame 20: features are not finite, or too large"),
-        (np.zeros(64), {"time_s": 2.0}, "frame 20: features are zero"),
-        (np.ones(63), {"time_s": 2.0}, (63,)),
-        (np.ones((1, 64)), {"time_s": 2.0}, (1, 64)),
-        (np.full(64, 1e-20), {"time_s": 2.0}, "frame 20: features are zero"),
-        (np.full(64, 1e200), {"time_s": 2.0}, "frame 20: features are not finite, or too large"),
+        (np.full(64, np.nan), {"time_s": 2.0}, "frame 20: features"),
+        (np.zeros(64), {"time_s": 2.0}, "is a zero vector"),
+        (np.ones(63), {"time_s": 2.0}, "frame 20: features have 63 dimensions"),
+        (np.ones((1, 64)), {"time_s": 2.0}, (1, 1, 64)),
+        (np.full(64, 1e-20), {"time_s": 2.0}, "is a zero vector"),
+        (np.full(64, 1e200), {"time_s": 2.0}, "has length inf"),
         (np.ones(64, complex), {"time_s": 2.0}, "features"),
         ("text", {"time_s": 2.0}, "features"),
         ([[1], [2, 3]], {"time_s": 2.0}, "features"),
@@ -482,7 +483,7 @@ def test_what_cannot_be_is_refused_and_changes_nothing(features, options, fact):
         ({"delay_s": "soon"}, "delay"),
         ({"horizon_s": -2.0}, "horizon"),
         ({"horizon_s": 0.0}, "horizon"),
-        ({"like": generate(0, dimension=32).history}, 32),
+        ({"calibrate": generate(0, dimension=32).history}, 32),
     ],
 )
 def test_settings_that_do_not_fit_are_refused(options, fact):
@@ -590,6 +591,16 @@ def test_a_finding_of_it_is_written_and_read_again(scene, tmp_path):
     assert again.timeline.to_dict() == timeline.timeline.to_dict()
     assert timeline.thumbnails
     assert min(timeline.thumbnails) >= int(timeline.history.frames[0]) > 0
+
+
+def test_the_whole_picture_may_be_the_object():
+    picture = np.random.default_rng(0).integers(0, 256, (40, 60, 3), dtype=np.uint8)
+    live = Live({"empty": "empty cup", "full": "full cup"}, encoder="mini", whole=True)
+    for _ in range(3):
+        live.push(picture)
+    assert sees_whole_picture(live.finish().history)
+    with refused("whole"):
+        live.push(picture, box=(1, 1, 9, 9))
 
 
 def test_a_box_is_the_mask_of_its_pixels(scene):

@@ -42,10 +42,13 @@ def live(
     source: Annotated[
         str, typer.Argument(help="A video, a folder of images, camera:0, rtsp://… or http://…")
     ],
-    vocabulary: o.Vocabulary,
+    states: Annotated[Path | None, o.asked("states", "--states", "-v")] = None,
+    like: o.Like = None,
+    exhaustive: Annotated[bool, o.asked("exhaustive", "--exhaustive")] = False,
     box: Annotated[
         str | None, o.option("Box x0,y0,x1,y1 around the object in the first frame.")
     ] = None,
+    whole: Annotated[bool, o.asked("whole", "--whole")] = False,
     tracker: Annotated[
         str | None, o.option("Tracker: sam2, … (default: the box stays where it is).")
     ] = None,
@@ -58,7 +61,7 @@ def live(
     horizon: Annotated[
         float | None, o.option("Seconds to keep (default: all of a file, 600 of a stream).")
     ] = None,
-    like: Annotated[
+    calibrate: Annotated[
         Path | None, o.option("x.history.npz of a similar object, to start the calibration from.")
     ] = None,
     timeout: Annotated[float, o.option("Seconds without a frame that end a stream.")] = 10.0,
@@ -73,7 +76,7 @@ def live(
     """Show which state the object is in while it is being filmed; Ctrl-C stops."""
     from dejacue.cli.find import NO_ANSWER, check_folder, write_folder
     from dejacue.files.findings import Provenance
-    from dejacue.masks._region import FIXED
+    from dejacue.masks._region import FIXED, WHOLE
     from dejacue.video.stream import is_stream, open_stream
 
     values = o.settings(settings, SETTINGS)
@@ -81,7 +84,6 @@ def live(
     rate = values.get("rate")
     if output is not None:
         check_folder(output)
-    options.check(encoder)
     stream = is_stream(source)
     if stream and masks is not None:
         raise InputError(f"{source}: --masks needs a video file; for a stream give --box")
@@ -90,20 +92,24 @@ def live(
         if stream
         else dejacue.open_video(source, fps=fps, rate=rate)
     )
-    if (masks is None) == (box is None):
-        problem = "show where the object is: either --box x0,y0,x1,y1 in the first frame or, for a"
-        raise InputError(f"{source}: {problem} file, --masks")
+    if [masks is not None, box is not None, whole].count(True) != 1:
+        problem = "show where the object is: either --box x0,y0,x1,y1 in the first frame, --whole"
+        raise InputError(f"{source}: {problem} or, for a file, --masks")
+    mask_of: Callable[[Frame], Mask] = without_mask
     if masks is not None:
         mask_of = masks_from_files(video, masks, values.get("match", "auto"), objects)
-    else:
-        mask_of = masks_from_box(video, box or "", tracker)
+    elif box is not None:
+        mask_of = masks_from_box(video, box, tracker)
     reading = dejacue.Live(
-        vocabulary,
+        states,
+        like=like or (),
+        exhaustive=exhaustive,
+        whole=whole,
         encoder=encoder,
         readout=readout,
         delay_s=delay,
         horizon_s=STREAM_HORIZON_S if horizon is None and stream else horizon,
-        like=like,
+        calibrate=calibrate,
         encoder_options=options,
         id=video.name,
         pictures=output is not None,
@@ -128,7 +134,7 @@ def live(
         provenance = Provenance(
             None if stream else str(Path(source).absolute()),
             None if masks is None else str(masks.absolute()),
-            None if box is None else tracker or FIXED,
+            WHOLE if whole else None if box is None else tracker or FIXED,
             options={name: str(value) for name, value in sampling.items() if value},
         )
         finding = reading.finish(provenance, [*video.problems, *problems])
@@ -142,6 +148,11 @@ def live(
         say(f"report: {output / 'report.html'}", stderr=True)
     if finding.meaningless:
         raise typer.Exit(NO_ANSWER)
+
+
+def without_mask(frame: Frame) -> Mask:
+    """Return nothing: the object is the whole picture."""
+    return None
 
 
 def masks_from_box(video: Video, box: str, tracker: str | None) -> Callable[[Frame], Mask]:

@@ -9,24 +9,27 @@ import os
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dejacue.errors import InputError, StrPath, counted
-from dejacue.files.findings import Pictures, Provenance
+from dejacue.files.findings import Pictures, Provenance, holds_finding
 from dejacue.files.histories import read_history
 from dejacue.finding._encode import history_warnings
-from dejacue.finding._readout import LoadedVocabulary, VocabularySource
+from dejacue.finding._find import Search
+from dejacue.finding._readout import Examples, LoadedVocabulary, MoreExamples, VocabularySource
 from dejacue.finding.build import EncoderInfo
-from dejacue.finding.finding import Finding
+from dejacue.finding.finding import Finding, Like, check_teachers, teacher_notes
 from dejacue.finding.job import EncoderOptions
+from dejacue.finding.request import FindRequest
+from dejacue.masks import Region, RegionMasks
 from dejacue.masks.reader import MIN_NOTED_OUTSIDE, share_outside
-from dejacue.method.coordinates import Coordinates
 from dejacue.method.live import DELAY_S, LiveReading
-from dejacue.method.plan import DEFAULT_READOUT
+from dejacue.method.plan import DEFAULT_READOUT, ReadOptions
 from dejacue.method.readout import Readout
-from dejacue.models.encoders import Encoder
+from dejacue.models.encoders import Encoder, encoder_name
 from dejacue.models.trackers.base import box_mask
 from dejacue.records import History, Note
 from dejacue.records.arrays import Flags, Pixels
@@ -40,36 +43,62 @@ JUDGED_ROWS = 64  # the last ones: does the encoder know such pictures?
 class Live:
     """Tells the state of one object, frame by frame, while it is being filmed.
 
-    vocabulary   a path, {state: descriptions}, or a Vocabulary
-    encoder      a name or an Encoder (siglip2)
+    states, examples, like, exhaustive, order, encoder, readout, whole: as ``find`` takes them;
+    states may also be the folder of a finding: what was confirmed there
+
     delay_s      seconds for which an occurrence stays the same before it is closed
     horizon_s    seconds to keep and to read; None: all
-    like         a history (or its file) of a similar object, to start the calibration from
+    calibrate    a history (or its file) of a similar object, to start the calibration from
     on_update    called with every Update
     pictures     keep a few for the report
 
-    readout and coordinates are those of ``find``. Nothing runs beside the calls.
+    Nothing runs beside the calls.
+
+    >>> live = Live({"empty": "an empty cup", "full": "a full cup"}, encoder="mini")
+    >>> update = live.push(np.zeros((40, 60, 3), np.uint8), box=(10, 5, 30, 20))
+    >>> update.frame, update.state, update.waits
+    (0, None, 7)
     """
 
     def __init__(
         self,
-        vocabulary: VocabularySource,
+        states: VocabularySource | None = None,
         *,
+        examples: Examples | MoreExamples | None = None,
+        like: Like | Sequence[Like] = (),
+        order: Sequence[str] | None = None,
+        exhaustive: bool = False,
+        whole: bool = False,
         encoder: Encoder | str | None = None,
-        readout: str | Readout = DEFAULT_READOUT,
-        coordinates: str | Coordinates | None = None,
+        readout: str | Readout | ReadOptions = DEFAULT_READOUT,
         delay_s: float = DELAY_S,
         horizon_s: float | None = None,
-        like: History | StrPath | None = None,
+        calibrate: History | StrPath | None = None,
         on_update: Callable[[Update], object] | None = None,
         id: str = "live",
         pictures: bool = False,
         encoder_options: EncoderOptions | None = None,
     ) -> None:
-        options = encoder_options or EncoderOptions()
-        words = LoadedVocabulary.load(vocabulary, options)
-        known = read_history(like) if isinstance(like, str | os.PathLike) else like
+        if isinstance(states, str | os.PathLike) and holds_finding(Path(states)):
+            several = like if isinstance(like, list | tuple) else (like,)
+            like, states = (states, *several), None
+        asked = FindRequest(
+            "",
+            states,
+            examples=examples,
+            like=like,
+            order=order,
+            exhaustive=exhaustive,
+            readout=readout,
+        )
+        search, options = Search(asked), encoder_options or EncoderOptions()
+        self._teachers = search.examples.like if search.examples else ()
+        words = LoadedVocabulary.load(states, options, search.examples)
+        known = read_history(calibrate) if isinstance(calibrate, str | os.PathLike) else calibrate
+        if encoder is None and self._teachers:
+            encoder = encoder_name(self._teachers[0].history)
         self.encoder = options.load(encoder)
+        check_teachers(self._teachers, self.encoder)
         self._info = EncoderInfo.of(self.encoder)
         encoded, self._warnings = words.encoded(self.encoder)
         if encoded.encoder not in (None, self.encoder.identity):
@@ -79,13 +108,13 @@ class Live:
             )
         self.reading = LiveReading(
             encoded,
-            readout=readout,
-            coordinates=coordinates,
+            readout=search.reading.get("readout", DEFAULT_READOUT),
+            coordinates=search.reading.get("coordinates"),
             delay_s=delay_s,
             horizon_s=horizon_s,
-            like=known,
+            calibrate=known,
         )
-        self._on_update, self._id, self._looked = on_update, id, 0
+        self._on_update, self._id, self._looked, self._whole = on_update, id, 0, whole
         self._cut_off, self._most_cut_off = 0, 0.0  # boxes that stick out, and the largest share
         self._recent: deque[NDArray[np.float32]] = deque(maxlen=JUDGED_ROWS)
         self._album = PictureAlbum() if pictures else None
@@ -105,7 +134,7 @@ class Live:
 
         mask     (H, W) or (1, H, W), not 0 on the object; or box (x0, y0, x1, y1) in pixels around
                  it; what lies outside the picture is left out, and the finding says so. Neither,
-                 or an empty one: the object is not seen
+                 or an empty one: the object is not seen, unless it is the ``whole`` picture
         time_s   seconds: of all frames, or of none
         frame    its number; default: one more than the last. source: that in a file
         """
@@ -113,7 +142,9 @@ class Live:
         if image.ndim != 3 or image.shape[2] != 3 or image.dtype != np.uint8 or not image.size:
             problem = f"the image has type {image.dtype} and shape {image.shape}"
             raise InputError(f"{problem}; give RGB as uint8 of shape (height, width, 3)")
-        seen = _mask(image, mask, box)
+        if self._whole and (mask is not None or box is not None):
+            raise InputError("whole is given as well as a mask or box; leave one of them out")
+        seen = np.ones(image.shape[:2], bool) if self._whole else _mask(image, mask, box)
         if box is not None:
             x0, y0, x1, y1 = map(float, box)
             share = share_outside((x0, y0, x1 - x0, y1 - y0), image.shape[:2])
@@ -136,9 +167,11 @@ class Live:
     def finish(self, provenance: Provenance | None = None, warnings: Sequence[str] = ()) -> Finding:
         """Return the Finding of the frames that are kept.
 
-        made, warnings   what else is known of where they came from
+        provenance, warnings   what else is known of where they came from
         """
         details = {**self.encoder.details, LOOKED_AT: str(self._looked)}
+        if self._whole:
+            details["masks"] = RegionMasks(Region(), Path()).key
         history = self.reading.history(self._id, encoder=self.encoder.identity, made_with=details)
         history = replace(history, made_with=details | self._info.quality_note(history.features))
         doubtful = [Note(text, "doubtful") for text in warnings]
@@ -149,7 +182,8 @@ class Live:
                 "of the picture that is given"
             )
             doubtful.append(Note(text, "doubtful"))
-        all_warnings = (*doubtful, *history_warnings(history), *self._warnings)
+        taught_by = teacher_notes(self._teachers, history)
+        all_warnings = (*doubtful, *history_warnings(history), *self._warnings, *taught_by)
         pictures = Pictures({}, {})
         if self._album is not None:
             pictures = self._album.pictures(0, int(history.frames[0]))
