@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from msgspec import structs
 
 from dejacue import History, Vocabulary, locate
 from dejacue.method import filling, locate_many
@@ -164,7 +165,7 @@ def test_every_call_and_every_kernel_gives_the_same_answer(with_times):
         alone = locate(history, words)
         assert locate(history, words, kernel="numpy").intervals == alone.intervals
         whole = analyse(history, words)
-        assert [replace(interval, confidence=None) for interval in whole] == alone.intervals
+        assert [structs.replace(interval, confidence=None) for interval in whole] == alone.intervals
         assert all(
             (interval.start_s is None) != (history.times_s is not None) for interval in alone
         )

@@ -17,6 +17,7 @@ from dejacue.corpus import _index as index
 from dejacue.corpus._packing import manifest_columns
 from dejacue.errors import InputError, StrPath, need
 from dejacue.files.documents import as_json
+from dejacue.files.formats.tables import as_cell
 from dejacue.records import Interval, Note, Timeline
 from dejacue.records.note import in_order
 from dejacue.records.timeline import Tabular
@@ -222,7 +223,7 @@ def _as_csv(stream: IO[bytes], rows: Iterator[Row]) -> None:
     text = io.TextIOWrapper(stream, "utf-8", newline="")
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(_COLUMNS)
-    writer.writerows(map(_cells, rows))
+    writer.writerows(map(as_cell, _cells(row)) for row in rows)
     text.detach()  # flushes; whoever opened the stream closes it
 
 

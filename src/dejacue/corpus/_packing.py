@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 from dejacue.corpus._index import REMEDY
 from dejacue.errors import InputError, shortened
 from dejacue.records import History
-from dejacue.records.history import COLUMNS, MAX_FRAME
+from dejacue.records.fields import MAX_FRAME
+from dejacue.records.history import COLUMNS
 
 ROWS_AT_A_TIME = 1024
 FLOAT16_NORMS = (0.1, 1000.0)  # lengths of rows that float16 holds well

@@ -14,15 +14,23 @@ from typing import Any
 
 import msgspec
 import numpy as np
+from msgspec import structs
 from numpy.typing import NDArray
 
 from dejacue.errors import InputError, in_file, shortened, unknown
-from dejacue.files.documents import Finite, check_schema, declared, parse_json, read_text, unique
+from dejacue.files.documents import (
+    as_json,
+    check_schema,
+    declared,
+    parse_json,
+    read_text,
+    unique,
+)
 from dejacue.files.npz import names_in, read_npz, write_npz
 from dejacue.records import Example, History, Vocabulary
 
 HISTORY_SCHEMA = "dejacue.history/1"
-VOCABULARY_SCHEMA = "dejacue.vocabulary/1"
+VOCABULARY_SCHEMA = "dejacue.vocabulary/2"
 MAX_TEXT_BYTES = 1 << 20
 MAX_YAML_VALUES = 30_000  # each takes Python a tenth of a millisecond
 MAX_DIGITS = 50  # of a YAML number
@@ -147,7 +155,7 @@ def by_file(vocabulary: Vocabulary) -> Vocabulary:
 
     def counted(example: Example) -> Example:
         in_frames = example.span is not None and example.unit == "frames"
-        return replace(example, unit="source") if in_frames else example
+        return structs.replace(example, unit="source") if in_frames else example
 
     return replace(
         vocabulary,
@@ -171,7 +179,7 @@ def _beside(example: Example, folder: Path) -> Example:
         return example
     head = example.source.rpartition("@")[0]
     is_beside = is_there(folder / example.source) or (head and is_there(folder / head))
-    return replace(example, source=str(folder / example.source)) if is_beside else example
+    return structs.replace(example, source=str(folder / example.source)) if is_beside else example
 
 
 def write_vocabulary(path: str | os.PathLike[str], vocabulary: Vocabulary) -> Path:
@@ -194,37 +202,17 @@ def write_vocabulary(path: str | os.PathLike[str], vocabulary: Vocabulary) -> Pa
     return write_npz(path, arrays)
 
 
-class _ExampleDocument(msgspec.Struct, forbid_unknown_fields=True):
-    """An Example without its features, which are rows of an array; ``seen``: it has some."""
-
-    state: str | None
-    span: tuple[Finite, Finite] | None
-    unit: str
-    source: str | None
-    centred: bool
-    encoder: str | None
-    seen: bool
-    weight: Finite = 1.0
-
-
-_EXAMPLE_FIELDS = tuple(
-    name for name in _ExampleDocument.__struct_fields__ if name not in ("seen", "weight")
-)
-
-
 def _example_arrays(vocabulary: Vocabulary) -> dict[str, Any]:
-    """Return a JSON text of examples and changes, and the features of those from elsewhere."""
-    rows = [example.features for example in vocabulary.examples if example.features is not None]
-    documents = [
-        [
-            {name: getattr(example, name) for name in _EXAMPLE_FIELDS}
-            | {"seen": example.features is not None}
-            | ({} if example.weight == 1 else {"weight": example.weight})
-            for example in examples
-        ]
-        for examples in (vocabulary.examples, vocabulary.changes)
-    ]
-    arrays: dict[str, Any] = {"examples": json.dumps(documents)}
+    """Return a JSON text of examples and changes, and the features of those from elsewhere, which
+    it names by their row."""
+    rows: list[NDArray[Any]] = []
+
+    def number(features: NDArray[Any]) -> int:
+        rows.append(features)
+        return len(rows) - 1
+
+    plain = msgspec.to_builtins((vocabulary.examples, vocabulary.changes), enc_hook=number)
+    arrays: dict[str, Any] = {"examples": as_json(plain)}
     if rows:
         arrays["example_features"] = np.stack(rows).astype(np.float32)
     return arrays
@@ -234,21 +222,11 @@ def _examples_from_arrays(arrays: Mapping[str, NDArray[Any]]) -> dict[str, Any]:
     text = _text(arrays, "examples", None)
     if text is None:
         return {}
-    documents = declared(parse_json(text), tuple[list[_ExampleDocument], list[_ExampleDocument]])
     rows = arrays.get("example_features", np.empty((0, 1)))
     if rows.ndim != 2:
         raise InputError(f"example_features must be rows × dimensions, not of shape {rows.shape}")
-    features = iter(rows)
-
-    def example(document: _ExampleDocument) -> Example:
-        row = next(features, None) if document.seen else None
-        if document.seen and row is None:
-            raise InputError("example_features has fewer rows than there are examples")
-        values: dict[str, Any] = {name: getattr(document, name) for name in _EXAMPLE_FIELDS}
-        return Example(**values, weight=document.weight, features=row)
-
-    examples, changes = (tuple(map(example, part)) for part in documents)
-    return {"examples": examples, "changes": changes}
+    examples, changes = declared(parse_json(text), tuple[list[Example], list[Example]], rows=rows)
+    return {"examples": examples, "changes": tuple(changes)}
 
 
 def _vocabulary_from_arrays(

@@ -12,11 +12,11 @@ from __future__ import annotations
 import math
 from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from itertools import compress
 from typing import Any
 
 import numpy as np
+from msgspec.structs import replace
 from numpy.typing import ArrayLike, NDArray
 
 from dejacue.errors import InputError
@@ -31,7 +31,7 @@ from dejacue.method.states import MIN_SCALE
 from dejacue.method.timeline import Reading, ReadingView
 from dejacue.records import History, Interval, Note, Timeline, Vocabulary, Window
 from dejacue.records.arrays import NORM_RANGE, Flags, Floats, Ints, as_array
-from dejacue.records.history import MAX_FRAME
+from dejacue.records.fields import MAX_FRAME
 from dejacue.records.update import Revision, Update
 
 DELAY_S = 4.0

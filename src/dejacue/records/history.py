@@ -20,9 +20,9 @@ from dejacue.records.arrays import (
     frozen,
     optional_column,
 )
+from dejacue.records.fields import MAX_FRAME
 from dejacue.records.interval import Interval, Window
 
-MAX_FRAME = 1 << 53  # what every format counts exactly, and differences of which fit 64 bits
 SAME_LOOK = 1 - 1e-6  # cosine above which two frames look the same
 FRAME_STEP = "every"  # in made_with: one of so many frames was looked at, where nobody said which
 LOOKED_AT = "frames"  # in made_with: how many frames were looked at, observed or not
@@ -49,6 +49,12 @@ class History:
     times_s, source_frames, presence   optional (N,) columns that lead back to the file, within
                    ±2^53 as frames are
     made_with      optional: back end, precision, crop, files … as text, for whoever asks later
+
+    >>> import numpy as np
+    >>> from dejacue import History
+    >>> history = History(np.eye(4), [0, 1, 2, 7], "cup", times_s=[0.0, 0.1, 0.2, 0.7])
+    >>> history.runs()
+    [Window(start=0, end=2), Window(start=7, end=7)]
     """
 
     features: NDArray[Any]

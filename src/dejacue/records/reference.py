@@ -3,33 +3,45 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
+import msgspec
+from msgspec.structs import force_setattr
+
 from dejacue.errors import InputError
+from dejacue.records.fields import Name
 from dejacue.records.interval import Window
 
 MAX_LABELLED_FRAMES = 20_000_000  # 185 hours at 30 frames a second; each takes a few bytes
 
 
-@dataclass(frozen=True)
-class Reference:
+class Reference(
+    msgspec.Struct,
+    frozen=True,
+    omit_defaults=True,
+    forbid_unknown_fields=True,
+    rename={"history_id": "history"},
+):
     """The windows in which each state of one history truly holds.
 
-    history_id    the history that timelines name
-    states        state → its windows, one or more; pairs (start, end) become Windows
-    component     the source (video) it comes from, the unit of resampling; default: its own
-    frames        first and last frame of the history, when known: no window lies outside
-    descriptions  state → the sentences it was asked with, when known, for all or some states
-    complete      whether every occurrence of these states is listed, so that a frame in no window
-                  shows none of them; it needs the frames, and a state may list no window
+    history_id     the history that timelines name
+    states         state → its windows, one or more, ``[start, end]``, both inclusive, in frames of
+                   the file, even if a history took only some of them
+    component      the source (video) that it comes from, the unit of resampling; default: its own
+    frames         first and last frame of the history, where known: no window lies outside
+    descriptions   state → the sentences it was asked with, where known, for all or some states
+    complete       whether every occurrence of these states is listed, so that a frame in no window
+                   shows none of them; it needs the frames, no two windows share a frame, and a
+                   state may list no window
 
-    >>> Reference("cup", {"full": [(0, 9), (20, 29)]}, frames=Window(0, 39), complete=True).complete
-    True
+    >>> from dejacue import Reference
+    >>> cup = Reference("cup", {"full": [(0, 9), (20, 29)]}, frames=(0, 39), complete=True)
+    >>> cup.states["full"][1].length
+    10
     """
 
-    history_id: str
+    history_id: Name
     states: Mapping[str, tuple[Window, ...]]
     component: str = None  # type: ignore[assignment]  # None: the history is its own source
     frames: Window | None = None
@@ -42,49 +54,15 @@ class Reference:
         for name, value in (("history", self.history_id), ("component", component)):
             if not isinstance(value, str) or not value.strip():
                 raise self._refusal(f"{name} name {value!r} must be non-empty text")
-        checked = {
-            "component": component,
-            "frames": None if self.frames is None else self._window(self.frames, "frames"),
-            "states": self._checked_states(),
-        }
-        vars(self).update(checked)
+        force_setattr(self, "component", component)
+        if self.frames is not None:
+            force_setattr(self, "frames", self._window(self.frames, "frames"))
+        force_setattr(self, "states", self._checked_states())
         self._check_inside()
         if self.complete:
             self._check_complete()
         if self.descriptions is not None:
-            object.__setattr__(self, "descriptions", self._checked_descriptions(self.descriptions))
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain values, as in a file of references; what is not known is left out."""
-        row: dict[str, Any] = {"history": self.history_id}
-        if self.component != self.history_id:
-            row["component"] = self.component
-        if self.frames is not None:
-            row["frames"] = list(self.frames)
-        if self.complete:
-            row["complete"] = True
-        row["states"] = {s: [list(window) for window in ws] for s, ws in self.states.items()}
-        if self.descriptions is not None:
-            row["descriptions"] = {s: list(texts) for s, texts in self.descriptions.items()}
-        return row
-
-    def to_rows(self) -> list[dict[str, Any]]:
-        """Return flat rows for a CSV, one per window, without descriptions; None: not known."""
-        first, last = (None, None) if self.frames is None else self.frames
-        return [
-            {
-                "history": self.history_id,
-                "state": state,
-                "start": window.start,
-                "end": window.end,
-                "component": self.component,
-                "first": first,
-                "last": last,
-                "complete": self.complete,
-            }
-            for state, windows in self.states.items()
-            for window in windows
-        ]
+            force_setattr(self, "descriptions", self._checked_descriptions(self.descriptions))
 
     def _refusal(self, problem: str) -> InputError:
         return InputError(f"reference {self.history_id}: {problem}")
