@@ -76,15 +76,13 @@ class Pictures(NamedTuple):
 class Manifest(msgspec.Struct, frozen=True, kw_only=True, tag_field="schema", tag=SCHEMA):
     """finding.json: a finding but for its arrays; the timeline has no evidence as it is read.
 
-    timeline     the timeline
+    timeline     its intervals
     warnings     notes on how it was made
-    doubts       ``[[start, end], sentence]``: where the tracker may be wrong, in frames of the file
+    doubts       where the tracker may be wrong, in frames of the file
     provenance   video and masks (relative to the folder), tracker, encoder, prompts, options that
                  are not the default, version
-    absolute     where video and masks were when it was written; used if nothing is at the relative
-                 path
-    files        the names of history, vocabulary, evidence (arrays of Evidence, with the labels of
-                 frames) and pictures beside it
+    absolute     where video and masks were when it was written; used if nothing is there
+    files        names of history, vocabulary, evidence and pictures beside it
     """
 
     timeline: Timeline

@@ -34,7 +34,7 @@ class Example(
 ):
     """An example of a state: frames of the history that is read, or something from elsewhere.
 
-    state      None: none of the states holds there
+    state      that it shows; None: none of the states holds there
     span       first and last frame (inclusive) of the history that is read …
     unit       … counted as its "frames", as "source" frames of the file, or in "seconds"
     source     from elsewhere: a picture, or a frame of another video or history, as text …

@@ -101,14 +101,14 @@ class Interval(msgspec.Struct, frozen=True, omit_defaults=True):
     start, end       first and last frame, both inclusive, as the history counts them
     score            how well the frames fit; comparable within one timeline
     start_s, end_s   seconds by the timestamps of the video, half-open: end_s is the instant at
-                     which the last frame ends; none where the history has no times
-    confidence       how far to trust it, 0 … 1: it ranks intervals and is no probability; none
-                     where the readout does not tell
-    confirmed        whether a person has named a frame of it as one of this state
-    description      the one sentence that it answers, for readouts that answer each sentence
-    source_start, source_end   frames of the file, where the history counts others (it samples);
-                     with the seconds, they may lie between two that the history has
-    diagnostics      figures that say why it was chosen, on request
+                     which the last frame ends; not known where the history has no times
+    confidence       how far to trust it: it ranks intervals and is no probability
+    confirmed        whether a person has named a frame of it
+    description      the one sentence that it answers, for readouts that answer each (published,
+                     scan)
+    source_start, source_end   frames of the file, where the history was sampled and counts others;
+                     with the seconds, they may lie between two that it has
+    diagnostics      why it was chosen, on request
 
     >>> from dejacue import Interval
     >>> full = Interval("full", 3, 9, start_s=0.3, end_s=1.0, confidence=0.6)

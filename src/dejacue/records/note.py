@@ -30,7 +30,11 @@ class Note(str):
     severity: Severity
 
     class Fields(msgspec.Struct):
-        """A note in JSON."""
+        """A note in JSON.
+
+        severity   what it takes from the answer
+        text       the sentence
+        """
 
         severity: Severity
         text: str

@@ -26,14 +26,14 @@ class Reference(
     """The windows in which each state of one history truly holds.
 
     history_id     the history that timelines name
-    states         state → its windows, one or more, ``[start, end]``, both inclusive, in frames of
-                   the file, even if a history took only some of them
+    states         state → its windows, both ends inclusive, in frames of the file, even if a
+                   history took only some of them
     component      the source (video) that it comes from, the unit of resampling; default: its own
-    frames         first and last frame of the history, where known: no window lies outside
-    descriptions   state → the sentences it was asked with, where known, for all or some states
+    frames         first and last frame of the history: no window lies outside
+    descriptions   state → the sentences it was asked with, for all or some states
     complete       whether every occurrence of these states is listed, so that a frame in no window
-                   shows none of them; it needs the frames, no two windows share a frame, and a
-                   state may list no window
+                   shows none of them; needs the frames; no two windows share a frame, and a state
+                   that never occurs lists no window
 
     >>> from dejacue import Reference
     >>> cup = Reference("cup", {"full": [(0, 9), (20, 29)]}, frames=(0, 39), complete=True)

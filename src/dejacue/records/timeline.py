@@ -174,11 +174,11 @@ class Timeline(Tabular):
     class Fields(msgspec.Struct, tag_field="schema", tag=TIMELINE_SCHEMA):
         """The timeline of one history in JSON.
 
-        history     the id of the history
-        intervals   the intervals, in the order of time
+        history     its id
+        intervals   in the order of time
         states      state → its descriptions; a state without an interval was not found, unless the
-                    answer is meaningless; where it is missing, the states are those of intervals
-        encoder     the identity of the encoder
+                    answer is meaningless
+        encoder     its identity
         settings    the readout and its options
         notes       what a reader must know, the most severe first
         """
