@@ -221,7 +221,7 @@ def test_history_without_an_observed_frame_is_refused():
     [
         ([0, 2, 1, 3], "2 is followed by 1"),
         ([0, 1, 1, 3], "1 is followed by 1"),
-        ([0, 1, 2], "4 feature rows but 3 frames"),
+        ([0, 1, 2], "frames has shape (3,), but there are 4 observed frames"),
         ([0.0, 1.0, 2.0, 3.0], "float64"),
         (["0", "1", "2", "3"], "whole numbers"),
         ([True, False, True, False], "bool"),
@@ -766,7 +766,7 @@ def test_timelines_are_read_once():
 
 
 def test_indices_that_do_not_fit_are_refused_not_wrapped():
-    with refused("history unnamed: frame 9223372036854775808"):
+    with refused("history unnamed: frames ranges from 9223372036854775808"):
         History(np.ones((1, 2)), np.array([2**63], np.uint64))
     with refused("source_frames"):
         History(np.ones((2, 2)), source_frames=np.array([0, 2**63], np.uint64))

@@ -249,13 +249,11 @@ def whole_number(value: object, what: str) -> int:
 def as_json(value: object, indent: int | None = None) -> str:
     """Return plain values or Structs as strict JSON: no NaN or infinity, no half characters."""
     try:
-        text = json.dumps(
-            value, ensure_ascii=False, allow_nan=False, indent=indent, default=_of_struct
-        )
+        text = json.dumps(value, ensure_ascii=False, allow_nan=False, default=_of_struct)
         text.encode()
     except (TypeError, ValueError) as error:
         raise InputError(f"cannot be written as JSON ({error})") from None
-    return text
+    return text if indent is None else msgspec.json.format(text, indent=indent)
 
 
 def _of_struct(value: object) -> Any:

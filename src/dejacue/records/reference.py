@@ -50,15 +50,13 @@ class Reference(
 
     def __post_init__(self) -> None:
         named: Any = self.component
-        component = self.history_id if named is None else named
-        for name, value in (("history", self.history_id), ("component", component)):
+        force_setattr(self, "component", self.history_id if named is None else named)
+        for name, value in (("history", self.history_id), ("component", self.component)):
             if not isinstance(value, str) or not value.strip():
                 raise self._refusal(f"{name} name {value!r} must be non-empty text")
-        force_setattr(self, "component", component)
         if self.frames is not None:
             force_setattr(self, "frames", self._window(self.frames, "frames"))
         force_setattr(self, "states", self._checked_states())
-        self._check_inside()
         if self.complete:
             self._check_complete()
         if self.descriptions is not None:
@@ -68,17 +66,13 @@ class Reference(
         return InputError(f"reference {self.history_id}: {problem}")
 
     def _window(self, pair: Any, what: str) -> Window:
-        if isinstance(pair, Window):
-            return pair
         try:
-            start, end = pair
-        except (TypeError, ValueError):
-            problem = f"{what}: {pair!r} is not a pair of frames, start and end"
-            raise self._refusal(problem) from None
-        try:
-            return Window(start, end)
+            return pair if isinstance(pair, Window) else Window(*pair)
         except InputError as error:
             raise self._refusal(f"{what}: {error}") from None
+        except TypeError:
+            problem = f"{what}: {pair!r} is not a pair of frames, start and end"
+            raise self._refusal(problem) from None
 
     def _checked_states(self) -> dict[str, tuple[Window, ...]]:
         if not isinstance(self.states, Mapping) or not self.states:
@@ -89,23 +83,17 @@ class Reference(
                 raise self._refusal(f"state name {state!r} must be non-empty text")
             if isinstance(pairs, Window) or not isinstance(pairs, Iterable):
                 raise self._refusal(f'state "{state}" must list its windows, not {pairs!r}')
-            windows = tuple(self._window(pair, f'state "{state}"') for pair in pairs)
+            windows = checked[state] = tuple(self._window(p, f'state "{state}"') for p in pairs)
             if not windows and not self.complete:
                 raise self._refusal(f'state "{state}" has no window; add one or leave it out')
-            checked[state] = windows
-        if not any(checked.values()):
-            raise self._refusal("no state has a window; add one")
-        return checked
-
-    def _check_inside(self) -> None:
-        if self.frames is None:
-            return
-        for state, windows in self.states.items():
             for window in windows:
-                if window | self.frames != self.frames:
+                if self.frames is not None and window & self.frames != window:
                     raise self._refusal(
                         f'window {window} of state "{state}" is not inside the frames {self.frames}'
                     )
+        if not any(checked.values()):
+            raise self._refusal("no state has a window; add one")
+        return checked
 
     def _check_complete(self) -> None:
         """Refuse what leaves open which state a frame shows."""

@@ -565,7 +565,8 @@ class Timeline(Tabular):
         """Return the document as text; values that JSON has no word for (NaN, infinity, an object
         of yours) are refused."""
         try:
-            return json.dumps(self.to_dict(), indent=indent, ensure_ascii=False, allow_nan=False)
+            text = json.dumps(self.to_dict(), ensure_ascii=False, allow_nan=False)
+            return text if indent is None else msgspec.json.format(text, indent=indent)
         except (TypeError, ValueError, RecursionError) as error:
             problem = f"timeline of {self.history_id}: cannot be written as JSON ({error})"
             raise InputError(problem) from None
