@@ -11,6 +11,7 @@ import pytest
 from helpers.errors import refused
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import structs
 
 from dejacue import Finding, History, InputError, Reference, Vocabulary, locate
 from dejacue.corpus import Store
@@ -34,7 +35,7 @@ def swapped(reference: Reference) -> Reference:
     """Return the labels for words that mean the opposite."""
     names = list(reference.states)
     states = dict(zip(names, reversed(list(reference.states.values())), strict=True))
-    return replace(reference, states=states)
+    return structs.replace(reference, states=states)
 
 
 def windows(timeline):
@@ -138,7 +139,7 @@ def test_inside_and_outside_weigh_the_same_and_so_do_histories(cups) -> None:
 
 def test_histories_of_one_source_are_left_out_together(cups) -> None:
     scenes, references = cups
-    sources = [replace(reference, component=f"v{k // 2}") for k, reference in enumerate(references)]
+    sources = [structs.replace(r, component=f"v{k // 2}") for k, r in enumerate(references)]
     pairs = [(scene.history, scene.vocabulary) for scene in scenes]
     known, _ = calibrated._labelled(pairs, sources, "auto")
     folds = calibrated._folds(known)
@@ -165,7 +166,7 @@ def test_labels_count_frames_of_the_file() -> None:
         for scene in scenes
     ]
     shifted = [
-        replace(
+        structs.replace(
             reference,
             states={
                 state: tuple((w.start * 5 + 100, w.end * 5 + 100) for w in true)
@@ -278,11 +279,11 @@ def test_a_model_is_read_as_it_was_written(model, tmp_path) -> None:
 def test_labels_that_cannot_be_used_are_refused(cups) -> None:
     scenes, references = cups
     first, *others = references
-    one_state = [replace(r, states={"empty": r.states["empty"]}) for r in references]
-    unknown_state = replace(first, states={**first.states, "boiling": ((0, 3),)})
-    unobserved = replace(first, states={**first.states, "empty": ((500, 510),)})
-    one_video = [replace(r, component="kitchen") for r in references]
-    whole = [replace(r, states=dict.fromkeys(r.states, ((0, 59),))) for r in references]
+    one_state = [structs.replace(r, states={"empty": r.states["empty"]}) for r in references]
+    unknown_state = structs.replace(first, states={**first.states, "boiling": ((0, 3),)})
+    unobserved = structs.replace(first, states={**first.states, "empty": ((500, 510),)})
+    one_video = [structs.replace(r, component="kitchen") for r in references]
+    whole = [structs.replace(r, states=dict.fromkeys(r.states, ((0, 59),))) for r in references]
     narrow = generate(0, frames=60, dimension=32).vocabulary
     for histories, labels, fact in (
         (scenes, [], "no labels"),
@@ -447,10 +448,11 @@ def test_the_command_refuses_in_one_sentence(dejacue, files, cups) -> None:
     for name, labels in {
         "none": [],
         "one": [
-            replace(reference, states={"empty": reference.states["empty"]}) for reference in known
+            structs.replace(reference, states={"empty": reference.states["empty"]})
+            for reference in known
         ],
         "other": [
-            replace(reference, states={**reference.states, "boiling": ((0, 3),)})
+            structs.replace(reference, states={**reference.states, "boiling": ((0, 3),)})
             for reference in known
         ],
         "two": known[:2],

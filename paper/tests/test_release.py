@@ -261,7 +261,12 @@ def test_prompt_variants_are_checked_when_they_are_asked_for(fake):
     ("file", "key", "value", "message"),
     [
         ("visual", "frame_indices", np.array([0, 1, 1, 3, 4, 5, 6, 7, 8]), "frames are repeated"),
-        ("visual", "frame_indices", np.arange(3), "9 feature rows but 3 frames"),
+        (
+            "visual",
+            "frame_indices",
+            np.arange(3),
+            "there are 9 observed frames",
+        ),
         ("visual", "visual_features", np.array(["a"]), "instead of numbers"),
         ("text", "state_ids", np.array(["filled", "empty", "empty"]), "the format of the release"),
         ("text", "state_ids", np.array(["filled", "filled"]), "need two or more"),

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from msgspec import structs
 from rich.console import Console
 
 from dejacue import Finding, find, open_video
@@ -184,8 +185,8 @@ def test_the_strip_shows_states_evidence_and_the_last_windows():
     assert f"filled {'█' * command.BAR} +3.50" in text
     assert "-1.25" in text
     assert "closed: empty, frames 0 – 99 (0.00 – 4.00 s)" in text
-    waiting = command.strip(replace(update, state=None, evidence={}, waits=8), ["a"], [])
-    gone = command.strip(replace(update, state=None, evidence={}), ["a"], [])
+    waiting = command.strip(structs.replace(update, state=None, evidence={}, waits=8), ["a"], [])
+    gone = command.strip(structs.replace(update, state=None, evidence={}), ["a"], [])
     screen.print(waiting, gone)
     text = screen.export_text()
     assert "no answer for 8 more frames" in text

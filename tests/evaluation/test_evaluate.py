@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import csv
-import dataclasses
 import io
 import json
 import re
+from dataclasses import astuple
 from functools import partial
 
 import numpy as np
 import pytest
 from helpers.errors import refused
+from msgspec import structs
 
 from dejacue import InputError, method
 from dejacue.cli import evaluate as evaluating
@@ -73,7 +74,7 @@ def test_a_sampled_timeline_is_compared_in_frames_of_the_file() -> None:
     timeline = Timeline.of([interval], {"a": ["a 1"]}, history_id="h2")
     result = evaluate({"m": [timeline]}, [REFERENCES[1]])
     assert result.methods["m"]["top1_tiou"].mean == pytest.approx(9 / 10)
-    outside = dataclasses.replace(interval, source_end=20)
+    outside = structs.replace(interval, source_end=20)
     bounded = Reference("h2", {"a": TRUE}, frames=Window(0, 10))
     with refused("frames", "m: h2 / a [0, 20]"):
         evaluate({"m": [Timeline.of([outside], {"a": ["a 1"]}, history_id="h2")]}, [bounded])
@@ -110,7 +111,7 @@ def test_intervals_resample_the_components() -> None:
 
 
 def test_one_component_has_a_mean_and_no_interval() -> None:
-    references = [dataclasses.replace(r, component="kitchen") for r in REFERENCES]
+    references = [structs.replace(r, component="kitchen") for r in REFERENCES]
     result = evaluate({"ours": FIRST}, references)
     # (.25 + 1 + .75)/3
     assert result.methods["ours"]["top1_tiou"] == (pytest.approx(2 / 3), None, None)
@@ -177,10 +178,10 @@ def test_rows_hold_the_means_and_then_the_differences() -> None:
 
 OTHER = Reference("h4", {"a": TRUE})
 LISTED = [
-    dataclasses.replace(REFERENCES[0], descriptions={"a": ["a 1", "a 3"]}),
+    structs.replace(REFERENCES[0], descriptions={"a": ["a 1", "a 3"]}),
     *REFERENCES[1:],
 ]
-FRAMED = [dataclasses.replace(REFERENCES[0], frames=Window(0, 55)), *REFERENCES[1:]]
+FRAMED = [structs.replace(REFERENCES[0], frames=Window(0, 55)), *REFERENCES[1:]]
 MISMATCHES = [
     ([*FIRST, timeline_of("h9", a=[HIT])], REFERENCES, "ours: histories without references: h9"),
     (FIRST, [*REFERENCES, OTHER], "ours: references without a timeline: h4"),
@@ -291,7 +292,7 @@ def test_nothing_in_common_is_refused(only_common) -> None:
 
 
 def test_methods_are_not_compared_over_one_component() -> None:
-    references = [dataclasses.replace(r, component="kitchen") for r in REFERENCES]
+    references = [structs.replace(r, component="kitchen") for r in REFERENCES]
     with refused("component"):
         evaluate({"ours": FIRST, "base": SECOND}, references)
 
@@ -359,7 +360,7 @@ def test_published_figures_come_out_of_files(vost) -> None:
         (0.205128, 0.157051, 0.25641), abs=1e-6
     )
     paired = result.comparisons["vocabulary - absolute"]["r1_05"]
-    assert dataclasses.astuple(paired) == pytest.approx(
+    assert astuple(paired) == pytest.approx(
         (0.102564, 0.044872, 0.160256, 0.00106, 0.00318), abs=1e-6
     )
 
@@ -424,7 +425,7 @@ def test_one_method_has_no_table_of_differences(printed, files) -> None:
 
 
 def test_one_component_is_said_to_give_no_interval(printed, files, tmp_path) -> None:
-    alone = [dataclasses.replace(r, component="kitchen") for r in REFERENCES]
+    alone = [structs.replace(r, component="kitchen") for r in REFERENCES]
     out, _ = printed([files[1], write_references(tmp_path / "alone.json", alone)])
     assert rows_of(out) == [["ours", "75.0", "75.0", "66.7"]]
     assert "one component gives no confidence interval" in out
@@ -520,5 +521,5 @@ def test_a_table_without_descriptions_is_compared_with_what_has_them(tmp_path) -
         assert both.methods["m"] == alone.methods["m"]
         assert both.counts["descriptions"] == 3 + 2
     assert evaluate({"m": table}, [REFERENCES[0]]).methods == expected
-    listed = dataclasses.replace(REFERENCES[0], descriptions=dict(texts))
+    listed = structs.replace(REFERENCES[0], descriptions=dict(texts))
     assert evaluate({"m": table}, [listed]).counts["descriptions"] == 3

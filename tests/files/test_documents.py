@@ -20,9 +20,6 @@ from dejacue import InputError, open_masks
 from dejacue.errors import Cancelled, MissingData, MissingExtra, in_file
 from dejacue.files import read_references, read_vocabulary
 from dejacue.files.documents import (
-    Finite,
-    FrameNumber,
-    Name,
     as_json,
     declared,
     parse_documents,
@@ -32,6 +29,7 @@ from dejacue.files.documents import (
 )
 from dejacue.files.results import read_timelines
 from dejacue.models.trackers import read_notes
+from dejacue.records.fields import Finite, FrameNumber, Name
 from dejacue.video.video import Frame
 from dejacue_paper import load_release
 
@@ -115,7 +113,7 @@ GOOD = {"schema": "kind/1", "rows": [{"start": 0, "end": 1}]}
         ({"rows": [{"start": 0, "end": 1, "score": "1"}]}, "rows[0].score '1'"),
         ({"name": " "}, "name ' '"),
         ({"pair": [1, 2, 3]}, "pair [1, 2, 3]"),
-        ({"by_state": {"empty": [3]}}, "by_state[...][0]"),
+        ({"by_state": {"a": [], "empty": [3], "b": []}}, 'by_state["empty"][0] 3'),
         ({"schema": "other/1", "lines": []}, "other/1"),
         ({"schema": ...}, '"schema"'),
     ],
@@ -267,7 +265,7 @@ READ = {
     "timeline": (
         use_timelines,
         {
-            "schema": "dejacue.timeline/1",
+            "schema": "dejacue.timeline/2",
             "history": "h",
             "encoder": "e",
             "settings": {"a": 1},

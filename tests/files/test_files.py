@@ -569,7 +569,7 @@ def test_text_that_is_not_unicode_is_refused(tmp_path):
 def test_a_vocabulary_is_not_a_history_nor_the_other_way_round(tmp_path):
     vocabulary = write_vocabulary(tmp_path / "v.npz", Vocabulary({"a": "x", "b": "y"}, ROWS[:2]))
     history = write_history(tmp_path / "h.npz", History(ROWS))
-    with refused(vocabulary, "dejacue.vocabulary/1"):
+    with refused(vocabulary, "dejacue.vocabulary/2"):
         read_history(vocabulary)
     with refused(history, "dejacue.history/1"):
         read_vocabulary(history)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -12,15 +13,12 @@ from helpers.errors import refused
 from dejacue import Finding, History, Vocabulary, locate
 from dejacue.files.findings import (
     DOCUMENT,
-    Parts,
-    Pictures,
     Provenance,
     read_document,
-    read_finding,
-    write_finding,
 )
 from dejacue.method import Window
 from dejacue.method.localization import analyse
+from dejacue.records import Note
 
 FRAMES = np.arange(60)
 AXES = np.eye(2, 8, dtype=np.float32)
@@ -40,17 +38,21 @@ WORDLESS = Vocabulary({"empty": (), "full": ()}, encoder="siglip", examples=EXAM
 DOUBTS = ((Window(3, 9), "two objects look alike"),)
 
 
-def parts(readout="timeline", words=WORDS) -> Parts:
+def finding_of(readout="timeline", words=WORDS) -> Finding:
     timeline = analyse(CUP, words, readout=readout)
-    pictures = Pictures({4: b"frame"}, {4: b"crop"})
-    return Parts(CUP, words, timeline, pictures, DOUBTS, ("a warning",), Provenance(video="v.mp4"))
+    made = Provenance(video="v.mp4")
+    pictures = {"thumbnails": {4: b"frame"}, "crops": {4: b"crop"}}
+    warnings = (Note("a warning", "doubtful"),)
+    return Finding(
+        CUP, words, timeline, **pictures, doubts=DOUBTS, warnings=warnings, provenance=made
+    )
 
 
 @pytest.mark.parametrize("words", [WORDS, WORDLESS], ids=["words", "wordless"])
 @pytest.mark.parametrize("readout", ["timeline", "contrast"])
 def test_what_is_written_comes_back(tmp_path, readout, words) -> None:
-    finding = parts(readout, words)
-    back = read_finding(write_finding(tmp_path, finding).parent)
+    finding = finding_of(readout, words)
+    back = Finding.read(finding.write(tmp_path).parent)
     assert back.timeline.to_dict() == finding.timeline.to_dict()
     assert back.timeline.states == words.states
     for name in ("cosines", "centre", "scale", "responses", "frames"):
@@ -58,65 +60,66 @@ def test_what_is_written_comes_back(tmp_path, readout, words) -> None:
         assert np.array_equal(array, getattr(finding.timeline.evidence, name))
     assert back.timeline.labels == finding.timeline.labels
     assert (back.timeline.evidence.labels is None) is (readout == "contrast")
-    assert (back.doubts, back.warnings, back.provenance) == (
-        DOUBTS,
-        ("a warning",),
-        finding.provenance,
-    )
-    assert back.pictures == finding.pictures
+    assert (back.doubts, back.warnings) == (DOUBTS, ("a warning",))
+    assert (back.warnings[0].severity, back.timeline.notes[0].severity) == ("doubtful", "doubtful")
+    assert back.provenance == finding.provenance
+    assert (back.thumbnails, back.crops) == ({4: b"frame"}, {4: b"crop"})
 
 
 def test_the_same_finding_written_again_is_the_same_files(tmp_path) -> None:
     def files() -> dict[str, bytes]:
         return {path.name: path.read_bytes() for path in tmp_path.iterdir()}
 
-    write_finding(tmp_path, parts())
+    finding_of().write(tmp_path)
     first = files()
-    for finding, names in ((parts(), first), (parts("contrast"), None), (parts(), None)):
-        write_finding(tmp_path, finding)
+    for readout, same in (("timeline", True), ("contrast", False), ("timeline", False)):
+        finding = finding_of(readout)
+        finding.write(tmp_path)
         once = files()
-        write_finding(tmp_path, finding)
+        finding.write(tmp_path)
         assert files() == once
         assert len(once) == 5
-        assert names is None or once == names
+        assert not same or once == first
 
 
 def test_answers_of_each_description_come_back(tmp_path) -> None:
-    finding = parts("published", Vocabulary({"a": ["x", "x", "y"], "b": "z"}, AXES[[0, 0, 0, 1]]))
-    back = read_finding(write_finding(tmp_path, finding).parent)
+    finding = finding_of(
+        "published", Vocabulary({"a": ["x", "x", "y"], "b": "z"}, AXES[[0, 0, 0, 1]])
+    )
+    back = Finding.read(finding.write(tmp_path).parent)
     assert back.timeline.windows() == finding.timeline.windows()
     assert back.timeline.states == finding.vocabulary.states
 
 
 def test_the_document_alone_holds_the_timeline_without_evidence(tmp_path) -> None:
-    finding = parts()
-    folder = write_finding(tmp_path, finding).parent
+    finding = finding_of()
+    folder = finding.write(tmp_path).parent
     document = read_document(folder)
     assert document.timeline.to_dict() == finding.timeline.to_dict()
     assert document.timeline.evidence is None
-    assert json.loads((folder / DOCUMENT).read_bytes())["schema"] == "dejacue.finding/2"
+    assert json.loads((folder / DOCUMENT).read_bytes())["schema"] == "dejacue.finding/3"
 
 
 def test_a_timeline_without_evidence_is_refused_and_nothing_is_written(tmp_path) -> None:
-    finding = parts()._replace(timeline=locate(CUP, WORDS))
+    finding = replace(finding_of(), timeline=locate(CUP, WORDS))
     with refused(tmp_path / "cup" / DOCUMENT, "timeline"):
-        write_finding(tmp_path / "cup", finding)
+        finding.write(tmp_path / "cup")
     assert not list(tmp_path.rglob("*"))
 
 
 def test_arrays_of_another_finding_are_refused(tmp_path) -> None:
-    folder = write_finding(tmp_path / "cup", parts()).parent
-    other = write_finding(tmp_path / "other", parts(words=WORDLESS)).parent
+    folder = finding_of().write(tmp_path / "cup").parent
+    other = finding_of(words=WORDLESS).write(tmp_path / "other").parent
     shutil.copy(other / "cup.vocabulary.npz", folder)
     with refused(folder, "files"):
-        read_finding(folder)
+        Finding.read(folder)
 
 
 @pytest.mark.parametrize("readout", [7, [], {"name": []}, {"name": "timeline", "unknown": 1}])
 def test_a_finding_whose_readout_cannot_be_told_is_corrected_with_the_timeline(
     tmp_path, readout
 ) -> None:
-    document = write_finding(tmp_path, parts())
+    document = finding_of().write(tmp_path)
     content = json.loads(document.read_text())
     content["timeline"]["settings"]["readout"] = readout
     document.write_text(json.dumps(content))
@@ -125,7 +128,7 @@ def test_a_finding_whose_readout_cannot_be_told_is_corrected_with_the_timeline(
 
 
 def test_settings_that_its_readout_does_not_take_are_refused(tmp_path) -> None:
-    document = write_finding(tmp_path, parts())
+    document = finding_of().write(tmp_path)
     content = json.loads(document.read_text())
     content["timeline"]["settings"]["readout"]["bridge"] = [[]]
     document.write_text(json.dumps(content))
@@ -136,8 +139,8 @@ def test_settings_that_its_readout_does_not_take_are_refused(tmp_path) -> None:
 
 @pytest.mark.parametrize("labels", [[0] * 59, [-2] * 60, [2] * 60, [0.5] * 60])
 def test_labels_that_are_no_states_of_these_frames_are_refused(tmp_path, labels) -> None:
-    folder = write_finding(tmp_path, parts()).parent
+    folder = finding_of().write(tmp_path).parent
     arrays = dict(np.load(folder / "cup.evidence.npz"))
     np.savez(folder / "cup.evidence.npz", **arrays | {"labels": np.array(labels)})
     with refused(folder, "files"):
-        read_finding(folder)
+        Finding.read(folder)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import csv
 import json
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +11,7 @@ import pytest
 from helpers.errors import refused
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from dejacue import History, InputError, Vocabulary, locate
 from dejacue.files.formats.tables import table_bytes
@@ -421,7 +422,7 @@ GOOD = {"history": "cup", "states": {"empty": [[0, 5]]}}
         (3, ("histories",)),
         ({"schema": "dejacue.references/1"}, ("histories",)),
         ({"schema": None, "histories": []}, ("schema",)),
-        ({"schema": "dejacue.timeline/1"}, ("dejacue.timeline/1",)),
+        ({"schema": "dejacue.timeline/2"}, ("dejacue.timeline/2",)),
         (
             {"schema": "dejacue.references/2", "histories": []},
             ("dejacue.references/2", "make it again"),
@@ -444,7 +445,7 @@ GOOD = {"history": "cup", "states": {"empty": [[0, 5]]}}
         ({"histories": [GOOD | {"frames": 300}]}, ("frames", 300)),
         (
             {"histories": [GOOD | {"descriptions": {"empty": "a"}}]},
-            ("descriptions[...]",),
+            ('descriptions["empty"]',),
         ),
         (
             {"histories": [GOOD | {"descriptions": {"full": ["a"]}}]},
@@ -534,7 +535,7 @@ def test_columns_of_references_are_checked(tmp_path) -> None:
 
 
 ROW = {"state": "empty", "start": 0, "end": 5, "score": 1.0}
-TIMELINE = {"schema": "dejacue.timeline/1", "history": "cup", "intervals": [ROW]}
+TIMELINE = {"schema": "dejacue.timeline/2", "history": "cup", "intervals": [ROW]}
 
 
 def timeline(**row: object) -> dict:
@@ -567,7 +568,7 @@ def timeline(**row: object) -> dict:
         (timeline(confirmed="yes"), ("intervals[0].confirmed", "yes")),
         (timeline(end_s=0.1), ("start_s",)),
         (timeline(start_s=4.0, end_s=3.0), ("3",)),
-        (TIMELINE | {"states": {"empty": "a"}}, ("states[...]",)),
+        (TIMELINE | {"states": {"empty": "a"}}, ('states["empty"]',)),
         (TIMELINE | {"states": {"full": []}}, ("state", "empty")),
         (
             timeline(description="a") | {"states": {"empty": ["b"]}},
@@ -684,3 +685,23 @@ def test_a_timeline_is_not_written_as_something_else(tmp_path) -> None:
         with refused(tmp_path / name):
             write_timelines(tmp_path / name, locate(scene.history, scene.vocabulary))
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    "text", ["=1+1", "+49", "-1", "@SUM(A1)", "\tx", "'=x", "''-x", "a\rb", "'s"]
+)
+def test_no_cell_of_a_csv_is_a_formula_and_its_text_comes_back(tmp_path, text) -> None:
+    intervals = [Interval(text, 0, 3, -1.5, description=text), Interval(text, 5, 6, 2.0)]
+    timeline = Timeline.of(intervals, {text: (text,)}, history_id=text, notes=(text,))
+    path = save(tmp_path / "found.csv", as_csv(timeline))
+    with open(path, encoding="utf-8", newline="") as file:
+        first, second = csv.DictReader(file)
+    assert not any(
+        cell[:1] in "=+@\t\r" for row in (first, second) for cell in row.values() if cell
+    )
+    assert [name for name, cell in first.items() if cell.startswith("-")] == ["score"]
+    assert (bool(first["notes"]), second["notes"]) == (True, "")
+    (back,) = read_timelines(path)
+    assert (back.intervals, back.history_id, back.notes) == (timeline.intervals, text, (text,))
+    truth = [Reference(text, {text: (Window(0, 3),)}, text)]
+    assert read_references(write_references(tmp_path / "truth.csv", truth)) == truth

@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 from helpers.errors import refused
 from helpers.still_tracker import Still
+from msgspec import structs
 
 import dejacue
 from dejacue import (
@@ -422,7 +423,7 @@ def test_a_finding_is_read_as_it_was_written(first, tmp_path, readout) -> None:
     same(Finding.read(tmp_path / "f"), finding)
 
 
-@pytest.mark.parametrize("step", ["write_vocabulary", "write_npz", "write_pictures", "write_bytes"])
+@pytest.mark.parametrize("step", ["write_vocabulary", "write_npz", "write_pictures", "write_text"])
 def test_a_save_that_is_stopped_half_way_leaves_the_finding_as_it_was(
     first, tmp_path, monkeypatch, step
 ) -> None:
@@ -492,21 +493,21 @@ def damage(folder: Path, change) -> None:
     ("change", "sentence"),
     [
         (
-            lambda text: text.replace("dejacue.finding/2", "dejacue.finding/1"),
+            lambda text: text.replace("dejacue.finding/3", "dejacue.finding/1"),
             r"finding\.json: .*made by another version of dejacue; make it again",
         ),
         (
-            lambda text: text.replace("dejacue.finding/2", f"dejacue.finding/{'9' * 5000}"),
+            lambda text: text.replace("dejacue.finding/3", f"dejacue.finding/{'9' * 5000}"),
             "made by another version of dejacue",
         ),
         (
-            lambda text: text.replace("dejacue.finding/2", "dejacue.track/1"),
-            r'finding\.json: is "dejacue.track/1", not "dejacue.finding/2"$',
+            lambda text: text.replace("dejacue.finding/3", "dejacue.track/1"),
+            r'finding\.json: is "dejacue.track/1", not "dejacue.finding/3"$',
         ),
         (lambda text: text[:200], r"finding\.json: not valid JSON, or cut short"),
         (
             lambda text: text.replace('"state"', '"stat"'),
-            r'finding\.json: timeline\.intervals\[0\]: has no "state"',
+            r'finding\.json: timeline: intervals\[0\]: has no "state"',
         ),
         (lambda text: text.replace("scene.evidence.npz", "../x.npz"), "names no file for its"),
         (lambda text: text.replace("full", "fuller"), "do not belong together"),
@@ -552,7 +553,10 @@ def test_pictures_of_something_that_cannot_be_read_are_left_out(first, tmp_path)
 def test_a_finding_that_json_cannot_hold_is_refused_before_anything_is_written(
     first, tmp_path
 ) -> None:
-    intervals = [replace(first.timeline[0], score=float("nan")), *first.timeline.intervals[1:]]
+    intervals = [
+        structs.replace(first.timeline[0], score=float("nan")),
+        *first.timeline.intervals[1:],
+    ]
     timeline = Timeline.of(
         intervals, first.timeline.states, history_id="scene", evidence=first.timeline.evidence
     )
@@ -564,7 +568,7 @@ def test_a_finding_that_json_cannot_hold_is_refused_before_anything_is_written(
 
 @pytest.mark.parametrize(
     ("change", "message"),
-    [({"id": " "}, "timeline.history ' ': expected text"), ({"frames": range(-9, 3)}, "start -")],
+    [({"id": " "}, "timeline: history ' ': expected text"), ({"frames": range(-9, 3)}, "start -")],
 )
 def test_what_could_not_be_read_again_is_not_written(tmp_path, change, message) -> None:
     sample = generate(frames=12, dimension=9)
@@ -857,7 +861,7 @@ def test_a_folder_is_located_again_with_other_words(dejacue, scene, tmp_path, mo
     assert len(list((tmp_path / "cut" / "clips").iterdir())) == 2
     assert dejacue("find", "out", "-v", "other.yaml", "-o", "cut").code == 0
     assert list((tmp_path / "cut" / "clips").iterdir()) == []  # those were of other answers
-    damage(tmp_path / "out", lambda text: text.replace("finding/2", "finding/3"))
+    damage(tmp_path / "out", lambda text: text.replace("finding/3", "finding/4"))
     ran = dejacue("find", "out", "-v", "other.yaml")
     assert (ran.code, ran.out, ran.err.count("\n")) == (2, "", 1)
     assert "another version of dejacue; make it again" in ran.err

@@ -288,7 +288,7 @@ def test_a_finding_its_folder_and_its_history_give_the_same(folder):
     places = [folder / "finding", Finding.read(folder / "finding"), history, read_history(history)]
     reports = [check_words(words, place).to_json() for place in places]
     assert len(set(reports)) == 1
-    assert json.loads(reports[0])["descriptions"][0]["window"]["start"] >= 0
+    assert json.loads(reports[0])["descriptions"][0]["window"][0] >= 0
 
 
 def test_examples_are_left_out_and_a_vocabulary_of_examples_alone_is_refused():

@@ -166,7 +166,7 @@ MANY = "history,state,start,end"
 HISTORY = '{"histories":[{"history":"h","states":{'
 TIMELINE = '{"history":"h","intervals":['
 INTERVAL = '{"state":"a","start":0,"end":1'
-FINDING = '{"schema":"dejacue.finding/2","files":{'
+FINDING = '{"schema":"dejacue.finding/3","files":{'
 REFERENCES = [
     shape("x.vtt", f"WEBVTT\n\n{CUE}", "&#"),
     shape("x.vtt", f"WEBVTT\n\n{CUE}&#", "9", ";"),

@@ -741,7 +741,7 @@ def test_a_broken_coco_file_is_named(tmp_path, change, facts):
         "",
         "3",
         "[]",
-        '{"schema": "dejacue.timeline/1"}',
+        '{"schema": "dejacue.timeline/2"}',
         '[{"frame": 0, "id": 1, "bbox": [NaN, 0, 1, 1]}]',
     ],
 )

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from msgspec import structs
 
 from dejacue import History, Vocabulary, locate
 from dejacue.method import filling, locate_many
@@ -168,7 +169,7 @@ def test_every_call_and_every_kernel_gives_the_same_answer(with_times):
         ]
         assert [i.score for i in plain] == pytest.approx([i.score for i in alone], rel=1e-4)
         whole = analyse(history, words)
-        assert [replace(interval, confidence=None) for interval in whole] == alone.intervals
+        assert [structs.replace(interval, confidence=None) for interval in whole] == alone.intervals
         assert all(
             (interval.start_s is None) != (history.times_s is not None) for interval in alone
         )

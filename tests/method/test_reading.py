@@ -5,6 +5,7 @@ from itertools import pairwise, product
 
 import numpy as np
 import pytest
+from msgspec import structs
 
 from dejacue import History, InputError, Vocabulary, locate
 from dejacue.method import Reading, trust
@@ -176,7 +177,7 @@ def test_where_every_frame_shows_a_state_occurrences_are_whole_stretches():
     spans = [range(i.start, i.end + 1) for i in timeline]
     assert [frame for span in spans for frame in span] == list(range(400))
     assert list(locate(scene.history, exhaustive)) == [
-        replace(interval, confidence=None) for interval in timeline
+        structs.replace(interval, confidence=None) for interval in timeline
     ]
     response = timeline.evidence.responses[0]
     for interval in timeline[scene.vocabulary.state_names[0]]:

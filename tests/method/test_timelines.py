@@ -9,6 +9,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from helpers.errors import refused
+from msgspec import structs
 
 from dejacue import History, Vocabulary, locate
 from dejacue.method import Contrast, Scan, evidence, locate_many
@@ -56,7 +57,7 @@ def test_a_reading_holds_what_the_single_functions_give(readout) -> None:
     scene = generate(4, recurrences=3, frames=300)
     whole = analyse(scene.history, scene.vocabulary, readout=readout)
     alone = locate(scene.history, scene.vocabulary, readout=readout)
-    assert [replace(i, confidence=None) for i in whole] == alone.intervals
+    assert [structs.replace(i, confidence=None) for i in whole] == alone.intervals
     assert all((i.confidence is not None) == (readout == "timeline") for i in whole)
     seen = evidence(scene.history, scene.vocabulary, readout=readout)
     np.testing.assert_array_equal(whole.evidence.responses, seen.responses)

@@ -7,12 +7,12 @@ import hashlib
 import json
 import re
 import xml.etree.ElementTree as ElementTree
-from dataclasses import replace
 from html.parser import HTMLParser
 
 import numpy as np
 import pytest
 from helpers.errors import refused
+from msgspec import structs
 
 from dejacue import History, Interval, Reference, Timeline, locate
 from dejacue.method import Evidence, Scan, Window
@@ -214,13 +214,13 @@ def test_a_complete_reference_is_told_in_words_and_in_the_table() -> None:
         "filled: missed",
         "empty: superfluous",
     ]
-    partly = report_page(*small(), references=replace(COMPLETE, complete=False))
+    partly = report_page(*small(), references=structs.replace(COMPLETE, complete=False))
     assert "Compared with" not in partly
     assert table_of(partly)[0][-1] == "tIoU"
 
 
 def test_a_true_occurrence_that_is_overlapped_too_little_is_missed() -> None:
-    reference = replace(COMPLETE, states={"empty": (Window(2, 5),)})
+    reference = structs.replace(COMPLETE, states={"empty": (Window(2, 5),)})
     rows = [row[1:] for row in table_of(report_page(*small(), references=reference))[1:]]
     assert ["", "not found", "", "2 – 5", "0.17", "missed"] in rows
     assert [

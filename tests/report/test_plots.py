@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 from helpers.errors import refused
+from msgspec import structs
 from PIL import Image
 
 from dejacue import History, Reference, Timeline, Vocabulary, locate
@@ -88,7 +89,7 @@ def test_what_was_missed_is_hollow_and_what_is_superfluous_hatched() -> None:
     assert marks(drawing)[0] == 3
     assert marks(drawing)[1] > 0
     assert "hollow: missed · hatched: superfluous" in " ".join(drawing.get_suptitle().split())
-    plain = drawn("x", replace(complete, complete=False))
+    plain = drawn("x", structs.replace(complete, complete=False))
     assert marks(plain) == (0, 0)
     assert "hollow" not in plain.get_suptitle()
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from typing import Any
 
 import msgspec
@@ -12,6 +11,7 @@ import pytest
 from helpers.errors import refused
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import structs
 
 from dejacue import Finding, History, Interval, Reference, Timeline, locate
 from dejacue.method import Contrast, Evidence, Window
@@ -271,9 +271,9 @@ def test_a_complete_reference_tells_what_was_missed_and_what_is_superfluous() ->
     assert drawn["comparison"]["missed"] == {"empty": [], "filled": [[5, 8]]}
     assert drawn["comparison"]["superfluous"] == {"empty": [[2, 11]], "filled": []}
     assert drawn["comparison"]["text"].startswith("0 of 2 true occurrences found")
-    partly = replace(reference, complete=False)
+    partly = structs.replace(reference, complete=False)
     assert checked(scene(history, timeline, references=partly))["comparison"] is None
-    unknown = replace(reference, states={"ajar": [Window(2, 14)]})
+    unknown = structs.replace(reference, states={"ajar": [Window(2, 14)]})
     assert checked(scene(history, timeline, references=unknown))["comparison"] is None
 
 

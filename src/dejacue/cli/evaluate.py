@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 import os
 from collections.abc import Mapping, Sequence
@@ -201,8 +199,6 @@ def _p(value: float) -> str:
 
 
 def as_csv(rows: Sequence[Mapping[str, Any]]) -> str:
-    stream = io.StringIO()
-    writer = csv.DictWriter(stream, fieldnames=list(rows[0]), lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(rows)
-    return stream.getvalue()
+    from dejacue.files.formats.tables import csv_text
+
+    return csv_text(list(rows[0]), [row.values() for row in rows])

@@ -25,7 +25,8 @@ from numpy.typing import NDArray
 from dejacue.atomic import missing_folders, remove_empty, unwritten
 from dejacue.errors import InputError, shortened, unknown
 from dejacue.records import History
-from dejacue.records.history import COLUMNS, MAX_FRAME
+from dejacue.records.fields import MAX_FRAME
+from dejacue.records.history import COLUMNS
 
 # not "ingest --replace", which skips a history made from the same video with the same options
 REMEDY = "remove it with dejacue store rm, then add or ingest it again"

@@ -32,6 +32,7 @@ from dejacue.corpus import _file as file
 from dejacue.corpus.cluster import check_version, connected
 from dejacue.errors import InputError, StrPath, need
 from dejacue.files.documents import as_json
+from dejacue.files.formats.tables import as_cell
 from dejacue.method.coordinates import unit_rows
 from dejacue.method.localization import locate_many
 from dejacue.method.plan import Plan
@@ -384,7 +385,7 @@ def _as_csv(stream: IO[bytes], rows: Iterator[Row]) -> None:
     text = io.TextIOWrapper(stream, "utf-8", newline="")
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(_COLUMNS)
-    writer.writerows(map(_cells, rows))
+    writer.writerows(map(as_cell, _cells(row)) for row in rows)
     text.detach()  # flushes; whoever opened the stream closes it
 
 

@@ -10,24 +10,18 @@ import json
 import math
 import os
 import re
-import sys
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import Any, TypeVar
 
 import msgspec
-from msgspec import Meta
 
 from dejacue.atomic import check_name, write_text
 from dejacue.errors import InputError, in_file, shortened, unknown
 
 MAX_BYTES = 64 << 20
 TWICE = "given twice in one object; keep one"
-MAX_FRAME = 1 << 53  # what JSON numbers hold exactly everywhere
-FrameNumber = Annotated[int, Meta(ge=0, le=MAX_FRAME)]
-Finite = Annotated[float, Meta(ge=-sys.float_info.max, le=sys.float_info.max)]
-Name = Annotated[str, Meta(pattern=r"\S")]
 T = TypeVar("T")
 _INK = re.compile(r"[^ \t\r\n]")
 _IN_WORDS = {
@@ -144,44 +138,81 @@ def unique(pairs: Sequence[tuple[Any, Any]], twice: str) -> dict[Any, Any]:
     return mapping
 
 
-def declared(value: Any, kind: type[T], *, schema: str | None = None, strict: bool = True) -> T:
-    """Return the value as a msgspec.Struct declares it; else say in one sentence where it differs.
+def declared(
+    value: Any, kind: type[T], *, schema: str | None = None, strict: bool = True, rows: Any = ()
+) -> T:
+    """Return the value as its type declares it; else say in one sentence where it differs.
 
     schema   what its "schema" must be
     strict   if not, text is taken for the number that it spells, as in a CSV
+    rows     arrays, which the value names by their number
     """
-    keys: tuple[str, ...] = getattr(kind, "__struct_fields__", ())
+    keys: tuple[str, ...] = getattr(kind, "__struct_encode_fields__", ())
     if keys:
+        config = kind.__struct_config__  # type: ignore[attr-defined]
         check_object(value, keys)
-    if schema is not None:
-        check_schema(value.get("schema"), schema)
-    if keys and kind.__struct_config__.forbid_unknown_fields:  # type: ignore[attr-defined]
-        check_keys(value, keys)
+        if schema is not None or (config.tag is not None and "schema" in value):
+            check_schema(value.get("schema"), schema or config.tag)
+        if config.forbid_unknown_fields:
+            check_keys(value, (*keys, *["schema"] * (config.tag is not None)))
+
+    def decoded(kind: Any, value: Any) -> Any:
+        if hasattr(kind, "Fields"):  # a record that is no Struct, by those that it declares
+            return declared(value, kind.Fields).record()
+        if type(value) is not int or not 0 <= value < len(rows):
+            raise InputError(f"{value!r:.40} is not the number of one of {len(rows)} rows")
+        return rows[value]
+
+    def converted() -> T:
+        return msgspec.convert(value, kind, strict=strict, dec_hook=decoded)
+
     try:
-        return msgspec.convert(value, kind, strict=strict)
+        return converted()
     except msgspec.ValidationError as error:
-        raise _refusal(error, value) from None
+        raise _refusal(error, value, converted) from None
 
 
-def _refusal(error: msgspec.ValidationError, value: Any) -> InputError:
+def _refusal(error: msgspec.ValidationError, value: Any, again: Callable[[], object]) -> InputError:
     """Return the error in words: moments[3].start 'a': expected a whole number."""
-    problem, _, path = str(error).partition(" - at `$")
-    place = path.removesuffix("`").lstrip(".")
+    problem, _, path = re.sub(" - at `key` in `", " - at `", str(error)).partition(" - at `$")
+    place = ""
+    for name, index in re.findall(r"\.(\w+)|\[(\d+|\.\.\.)\]", path):
+        key: Any = name or (_failing_key(value, error, again) if index == "..." else int(index))
+        place += f".{name}" if name else f"[{key}]" if index != "..." else f'["{shortened(key)}"]'
+        value = value[key]
+    place = place.removeprefix(".")
     if problem.startswith("Expected"):
-        for key, index in re.findall(r"\.(\w+)|\[(\d+)\]", path.partition("[...]")[0]):
-            value = value[key or int(index)]
-        if "[...]" not in path:
-            place = f"{place} {value!r:.40}"
+        place = f"{place} {value!r:.40}"
         problem = re.sub(", got `.*`", "", problem).replace("Expected", "expected")
         problem = re.sub(r"\w+(?= \||`)", lambda word: _IN_WORDS.get(word[0], word[0]), problem)
         problem = problem.replace(" | ", " or ").replace("`", "")
         problem = re.sub(r"a number [<>]= -?1\.79.*", "a finite number", problem)
-        problem = problem.replace(r"matching regex '\\S'", "that is not empty")
+        problem = problem.replace(r"matching regex '\S'", "that is not empty")
     elif key := re.fullmatch("(?s)Object contains unknown field `(.*)`", problem):
         problem = f'unknown key "{key[1]}"; remove it'
     elif key := re.fullmatch("Object missing required field `(.*)`", problem):
         problem = f'has no "{key[1]}"; add it'
     return InputError(f"{place}: {problem}".lstrip(": "))
+
+
+def _failing_key(
+    mapping: dict[str, Any], error: msgspec.ValidationError, again: Callable[[], object]
+) -> str:
+    """Return the key that msgspec does not name: with it, or without others, it fails as before."""
+    keys, items = list(mapping), dict(mapping)
+    while len(keys) > 1:
+        half = keys[: len(keys) // 2]
+        mapping.clear()
+        mapping.update({key: items[key] for key in half})
+        try:
+            again()
+            failed = False
+        except msgspec.ValidationError as other:
+            failed = str(other) == str(error)
+        keys = half if failed else keys[len(half) :]
+    mapping.clear()
+    mapping.update(items)
+    return keys[0]
 
 
 def check_schema(schema: object, expected: str) -> None:
@@ -208,19 +239,29 @@ def check_object(value: object, keys: Iterable[str]) -> None:
 
 def whole_number(value: object, what: str) -> int:
     """Return a whole number, 0 or more, such as a frame or rank; refuse True and 3.0."""
+    from dejacue.records.fields import MAX_FRAME
+
     if type(value) is not int or not 0 <= value <= MAX_FRAME:
         raise InputError(f"{what} {value!r:.40} is not a whole number, 0 or more")
     return value
 
 
-def as_json(value: object) -> str:
-    """Return one line of strict JSON: no NaN or infinity, no half characters."""
+def as_json(value: object, indent: int | None = None) -> str:
+    """Return plain values or Structs as strict JSON: no NaN or infinity, no half characters."""
     try:
-        text = json.dumps(value, ensure_ascii=False, allow_nan=False)
+        text = json.dumps(value, ensure_ascii=False, allow_nan=False, default=_of_struct)
         text.encode()
     except (TypeError, ValueError) as error:
         raise InputError(f"cannot be written as JSON ({error})") from None
-    return text
+    return text if indent is None else msgspec.json.format(text, indent=indent)
+
+
+def _of_struct(value: object) -> Any:
+    from dejacue.records.timeline import encoded  # the help of a command does without numpy
+
+    if not isinstance(value, msgspec.Struct):
+        raise TypeError(f"JSON has no word for a {type(value).__name__}")
+    return msgspec.to_builtins(value, enc_hook=encoded)
 
 
 def write_document(

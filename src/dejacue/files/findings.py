@@ -20,7 +20,7 @@ import msgspec
 import numpy as np
 
 from dejacue._version import __version__
-from dejacue.atomic import check_place, write_bytes
+from dejacue.atomic import check_place, write_text
 from dejacue.errors import InputError, in_file
 from dejacue.files.documents import as_json, declared, parse_json, read_json
 from dejacue.files.histories import (
@@ -31,11 +31,11 @@ from dejacue.files.histories import (
     write_vocabulary,
 )
 from dejacue.files.npz import names_in, read_npz, write_npz
-from dejacue.files.results import Notes, TimelineDocument, read_notes
 from dejacue.records import Evidence, History, Note, Timeline, Vocabulary, Window
+from dejacue.records.note import in_order
 
 DOCUMENT = "finding.json"
-SCHEMA = "dejacue.finding/2"
+SCHEMA = "dejacue.finding/3"
 PIXELS = ("video", "masks", "objects")  # of how a history was made: what pictures depend on
 SOURCE_KEY, CROP_PREFIX = "made_of", "crop-"
 _EVIDENCE = ("cosines", "centre", "scale", "responses", "frames", "zero")
@@ -73,37 +73,24 @@ class Pictures(NamedTuple):
         return pictures[len(pictures) // 2] if pictures else None
 
 
-class _Document(msgspec.Struct):
-    """The fields of finding.json."""
+class Manifest(msgspec.Struct, frozen=True, kw_only=True, tag_field="schema", tag=SCHEMA):
+    """finding.json: a finding but for its arrays; the timeline has no evidence as it is read.
 
-    files: dict[str, str]
-    provenance: Provenance
-    absolute: dict[str, str]  # paths that ``provenance`` has relative to the folder
-    warnings: Notes
-    doubts: list[tuple[Window, str]]
-    timeline: TimelineDocument
+    timeline     its intervals
+    warnings     notes on how it was made
+    doubts       where the tracker may be wrong, in frames of the file
+    provenance   video and masks (relative to the folder), tracker, encoder, prompts, options that
+                 are not the default, version
+    absolute     where video and masks were when it was written; used if nothing is there
+    files        names of history, vocabulary, evidence and pictures beside it
+    """
 
-
-class Document(NamedTuple):
-    """finding.json; the timeline has no evidence."""
-
-    files: dict[str, str]
     timeline: Timeline
-    doubts: tuple[tuple[Window, str], ...]
     warnings: tuple[Note, ...]
-    provenance: Provenance
-
-
-class Parts(NamedTuple):
-    """The fields of a Finding; the timeline has its evidence."""
-
-    history: History
-    vocabulary: Vocabulary
-    timeline: Timeline
-    pictures: Pictures
     doubts: tuple[tuple[Window, str], ...]
-    warnings: tuple[Note, ...]
     provenance: Provenance
+    absolute: dict[str, str] = {}
+    files: dict[str, str] = {}
 
 
 def history_path(folder: Path, name: str) -> Path:
@@ -139,37 +126,36 @@ def read_pictures(path: Path, of: Mapping[str, str] | None = None) -> Pictures |
         return None
 
 
-def write_finding(folder: Path, finding: Parts) -> Path:
-    """Write the finding and return the path of its document.
+def write_finding(
+    folder: Path, history: History, vocabulary: Vocabulary, pictures: Pictures, manifest: Manifest
+) -> Path:
+    """Write a finding and return the path of its document; the files that it names, and paths
+    relative to the folder, are put into the manifest here.
 
     Another reading of the same history gets files of other names, until the document names them:
     whoever is stopped half-way leaves the finding as it was.
     """
     path = folder / DOCUMENT
     check_place(folder, folder=True)
-    history, place = finding.history, history_path(folder, finding.history.id)
+    place = history_path(folder, history.id)
     files = {"history": place.name, "pictures": pictures_path(place).name}
-    evidence = finding.timeline.evidence
+    evidence = manifest.timeline.evidence
     if evidence is None:
         problem = "the timeline has no evidence, which a finding keeps"
         raise InputError(f"{path}: {problem}; make it with find instead of locate")
-    document = {
-        "schema": SCHEMA,
-        "files": files,
-        "provenance": replace(finding.provenance, **_relative(finding.provenance, folder)),
-        "absolute": {
+    places = _places(manifest.provenance)
+    manifest = msgspec.structs.replace(
+        manifest,
+        files=files,
+        provenance=replace(manifest.provenance, **_relative(places, folder)),
+        absolute={
             name: path
-            for name, path in _places(finding.provenance).items()
+            for name, path in places.items()
             if not Path(path).is_relative_to(folder.absolute())  # it does not move with the folder
         },
-        "warnings": [Note(text).to_dict() for text in finding.warnings],
-        "doubts": finding.doubts,
-        "timeline": finding.timeline.to_dict(),
-    }
+    )
     with in_file(path):
-        plain = msgspec.to_builtins(document)
-        as_json(plain)  # msgspec writes null for NaN and infinity
-        declared(plain, _Document)  # what could not be read again
+        declared(parse_json(as_json(manifest)), Manifest)  # what could not be read again
     used: set[str] = set()  # what the finding that is there names
     with contextlib.suppress(InputError):
         used = set(read_document(folder).files.values())
@@ -182,7 +168,7 @@ def write_finding(folder: Path, finding: Parts) -> Path:
     if evidence.labels is not None:
         arrays[_LABELS] = evidence.labels
     writers: dict[str, Callable[[Path], Path]] = {
-        "vocabulary": lambda file: write_vocabulary(file, finding.vocabulary),
+        "vocabulary": lambda file: write_vocabulary(file, vocabulary),
         "evidence": lambda file: write_npz(file, arrays),
     }
     replaced = []  # what the finding that is there names, or would
@@ -198,8 +184,8 @@ def write_finding(folder: Path, finding: Parts) -> Path:
         replaced.append(old)
     known = history.made_with or {}
     of = {key: known[key] for key in PIXELS if key in known}
-    write_pictures(pictures_path(place), finding.pictures, of)
-    write_bytes(path, msgspec.json.format(msgspec.json.encode(document), indent=2))
+    write_pictures(pictures_path(place), pictures, of)
+    write_text(path, as_json(manifest, indent=2) + "\n")
     for old in replaced:
         old.unlink(missing_ok=True)
     return path
@@ -228,11 +214,11 @@ def _places(provenance: Provenance) -> dict[str, str]:
     }
 
 
-def _relative(provenance: Provenance, folder: Path) -> dict[str, Any]:
+def _relative(places: Mapping[str, str], folder: Path) -> dict[str, Any]:
     """Return the paths relative to the folder, so that it moves with them; those on another drive
     of Windows as they are."""
-    relative: dict[str, Any] = dict(_places(provenance))
-    for name, path in relative.items():
+    relative = dict(places)
+    for name, path in places.items():
         with contextlib.suppress(ValueError):
             relative[name] = os.path.relpath(path, folder.absolute())
     return relative
@@ -253,19 +239,19 @@ def holds_finding(folder: Path) -> bool:
     return os.path.isfile(folder / DOCUMENT)
 
 
-def read_finding(folder: Path) -> Parts:
-    """Read what ``write_finding`` has written."""
-    document = read_document(folder)
+def read_finding(folder: Path) -> tuple[History, Vocabulary, Pictures, Manifest]:
+    """Read what ``write_finding`` has written; the timeline has its evidence."""
+    manifest = read_document(folder)
     files = {}
     for what in ("history", "vocabulary", "evidence", "pictures"):
-        name = document.files.get(what, "")
+        name = manifest.files.get(what, "")
         if not name or Path(name).name != name:
             problem = f"names no file for its {what}"
             raise InputError(f"{folder / DOCUMENT}: {problem}; write the finding again")
         files[what] = folder / name
     history, vocabulary = read_history(files["history"]), read_vocabulary(files["vocabulary"])
     arrays = read_npz(files["evidence"], (*_EVIDENCE, _LABELS))
-    timeline = document.timeline
+    timeline = manifest.timeline
     with in_file(folder):
         same = _words_of(timeline.states) == _words_of(vocabulary.states)
         same &= timeline.history_id == history.id
@@ -273,17 +259,9 @@ def read_finding(folder: Path) -> Parts:
             problem = "its files do not belong together, as if some had been replaced"
             raise InputError(f"{problem}; run locate again, or copy the whole folder again")
         columns: dict[str, Any] = {**arrays, "zero": str(arrays["zero"])}
-        evidence = Evidence(**columns)
-    pictures, provenance = read_pictures(files["pictures"]) or Pictures({}, {}), document.provenance
-    return Parts(
-        history,
-        vocabulary,
-        timeline.replace(evidence=evidence),
-        pictures,
-        document.doubts,
-        document.warnings,
-        provenance,
-    )
+        timeline = timeline.replace(evidence=Evidence(**columns))
+    pictures = read_pictures(files["pictures"]) or Pictures({}, {})
+    return history, vocabulary, pictures, msgspec.structs.replace(manifest, timeline=timeline)
 
 
 def _words_of(states: Mapping[str, Sequence[str]]) -> dict[str, list[str]]:
@@ -313,7 +291,7 @@ def _are_labels(labels: Any, history: History, vocabulary: Vocabulary) -> bool:
     return shaped and bool(((labels >= -1) & (labels < len(vocabulary.states))).all())
 
 
-def read_document(folder: Path) -> Document:
+def read_document(folder: Path) -> Manifest:
     """Read the document alone, without the arrays that it names."""
     path = folder / DOCUMENT
     if not os.path.isfile(path):
@@ -322,7 +300,7 @@ def read_document(folder: Path) -> Document:
         raise InputError(f"{folder}: {problem}; {remedy}")
     document = read_json(path)
     with in_file(path):
-        read = declared(document, _Document, schema=SCHEMA)
+        read = declared(document, Manifest, schema=SCHEMA)
         provenance = _resolved(read.provenance, folder, read.absolute)
-        notes, doubts = read_notes(read.warnings), tuple(read.doubts)
-        return Document(read.files, read.timeline.timeline(), doubts, notes, provenance)
+        warnings = in_order(read.warnings)
+        return msgspec.structs.replace(read, provenance=provenance, warnings=warnings)

@@ -14,15 +14,23 @@ from typing import Any
 
 import msgspec
 import numpy as np
+from msgspec import structs
 from numpy.typing import NDArray
 
 from dejacue.errors import InputError, in_file, shortened, unknown
-from dejacue.files.documents import Finite, check_schema, declared, parse_json, read_text, unique
+from dejacue.files.documents import (
+    as_json,
+    check_schema,
+    declared,
+    parse_json,
+    read_text,
+    unique,
+)
 from dejacue.files.npz import names_in, read_npz, write_npz
 from dejacue.records import Example, History, Vocabulary
 
 HISTORY_SCHEMA = "dejacue.history/1"
-VOCABULARY_SCHEMA = "dejacue.vocabulary/1"
+VOCABULARY_SCHEMA = "dejacue.vocabulary/2"
 MAX_TEXT_BYTES = 1 << 20
 MAX_YAML_VALUES = 30_000  # each takes Python a tenth of a millisecond
 MAX_DIGITS = 50  # of a YAML number
@@ -30,26 +38,10 @@ MAX_BRACKETS = 20  # within each other, in YAML; a vocabulary needs two
 _TWICE = "given twice; list its descriptions together"
 BOOL = "tag:yaml.org,2002:bool"
 _COLUMNS = ("times_s", "source_frames", "presence")
-_OF_BOTH = ("schema", "encoder", "features")
-_OF_HISTORY = (
-    *_OF_BOTH,
-    *_COLUMNS,
-    "id",
-    "made_with",
-    "visual_features",
-    "frames",
-    "frame_indices",
-)
+_OF_HISTORY = ("id", "made_with", "visual_features", "frames", "frame_indices", *_COLUMNS)
 _STATES = ("states", "state_ids", "state_tokens", "descriptions", "state_texts", "variant_names")
-_OF_VOCABULARY = (
-    *_OF_BOTH,
-    *_STATES,
-    "object",
-    "text_features",
-    "examples",
-    "example_features",
-    "exhaustive",
-)
+_OF_WORDS = ("object", "text_features", "examples", "example_features", "exhaustive", *_STATES)
+_NAMES = ("schema", "encoder", "features", *_OF_HISTORY, *_OF_WORDS)  # others are not unpacked
 
 
 def file_name(text: str) -> str:
@@ -60,7 +52,7 @@ def file_name(text: str) -> str:
 def read_history(path: str | os.PathLike[str]) -> History:
     """Read a ``.npz`` history of ours (features, frames, …) or of the public release
     (visual_features, frame_indices)."""
-    arrays = read_npz(path, _OF_HISTORY)
+    arrays = read_npz(path, _NAMES)
     name = os.fspath(path)
     with in_file(name):
         check_schema(_text(arrays, "schema", HISTORY_SCHEMA), HISTORY_SCHEMA)
@@ -106,7 +98,7 @@ def read_vocabulary(path: str | os.PathLike[str], *, templates: str | None = Non
     name = os.fspath(path)
     suffix = Path(name).suffix.lower()
     if suffix == ".npz":
-        return _vocabulary_from_arrays(read_npz(path, _OF_VOCABULARY), name, templates)
+        return _vocabulary_from_arrays(read_npz(path, _NAMES), name, templates)
     if suffix not in (".yaml", ".yml", ".json"):
         raise InputError(f"{name}: a vocabulary is an .npz, .yaml, .yml or .json file")
     text = read_text(name, MAX_TEXT_BYTES, "check that it is a vocabulary")
@@ -147,7 +139,7 @@ def by_file(vocabulary: Vocabulary) -> Vocabulary:
 
     def counted(example: Example) -> Example:
         in_frames = example.span is not None and example.unit == "frames"
-        return replace(example, unit="source") if in_frames else example
+        return structs.replace(example, unit="source") if in_frames else example
 
     return replace(
         vocabulary,
@@ -171,7 +163,7 @@ def _beside(example: Example, folder: Path) -> Example:
         return example
     head = example.source.rpartition("@")[0]
     is_beside = is_there(folder / example.source) or (head and is_there(folder / head))
-    return replace(example, source=str(folder / example.source)) if is_beside else example
+    return structs.replace(example, source=str(folder / example.source)) if is_beside else example
 
 
 def write_vocabulary(path: str | os.PathLike[str], vocabulary: Vocabulary) -> Path:
@@ -194,37 +186,17 @@ def write_vocabulary(path: str | os.PathLike[str], vocabulary: Vocabulary) -> Pa
     return write_npz(path, arrays)
 
 
-class _ExampleDocument(msgspec.Struct, forbid_unknown_fields=True):
-    """An Example without its features, which are rows of an array; ``seen``: it has some."""
-
-    state: str | None
-    span: tuple[Finite, Finite] | None
-    unit: str
-    source: str | None
-    centred: bool
-    encoder: str | None
-    seen: bool
-    weight: Finite = 1.0
-
-
-_EXAMPLE_FIELDS = tuple(
-    name for name in _ExampleDocument.__struct_fields__ if name not in ("seen", "weight")
-)
-
-
 def _example_arrays(vocabulary: Vocabulary) -> dict[str, Any]:
-    """Return a JSON text of examples and changes, and the features of those from elsewhere."""
-    rows = [example.features for example in vocabulary.examples if example.features is not None]
-    documents = [
-        [
-            {name: getattr(example, name) for name in _EXAMPLE_FIELDS}
-            | {"seen": example.features is not None}
-            | ({} if example.weight == 1 else {"weight": example.weight})
-            for example in examples
-        ]
-        for examples in (vocabulary.examples, vocabulary.changes)
-    ]
-    arrays: dict[str, Any] = {"examples": json.dumps(documents)}
+    """Return a JSON text of examples and changes, and the features of those from elsewhere, which
+    it names by their row."""
+    rows: list[NDArray[Any]] = []
+
+    def number(features: NDArray[Any]) -> int:
+        rows.append(features)
+        return len(rows) - 1
+
+    plain = msgspec.to_builtins((vocabulary.examples, vocabulary.changes), enc_hook=number)
+    arrays: dict[str, Any] = {"examples": as_json(plain)}
     if rows:
         arrays["example_features"] = np.stack(rows).astype(np.float32)
     return arrays
@@ -234,21 +206,11 @@ def _examples_from_arrays(arrays: Mapping[str, NDArray[Any]]) -> dict[str, Any]:
     text = _text(arrays, "examples", None)
     if text is None:
         return {}
-    documents = declared(parse_json(text), tuple[list[_ExampleDocument], list[_ExampleDocument]])
     rows = arrays.get("example_features", np.empty((0, 1)))
     if rows.ndim != 2:
         raise InputError(f"example_features must be rows × dimensions, not of shape {rows.shape}")
-    features = iter(rows)
-
-    def example(document: _ExampleDocument) -> Example:
-        row = next(features, None) if document.seen else None
-        if document.seen and row is None:
-            raise InputError("example_features has fewer rows than there are examples")
-        values: dict[str, Any] = {name: getattr(document, name) for name in _EXAMPLE_FIELDS}
-        return Example(**values, weight=document.weight, features=row)
-
-    examples, changes = (tuple(map(example, part)) for part in documents)
-    return {"examples": examples, "changes": changes}
+    examples, changes = declared(parse_json(text), tuple[list[Example], list[Example]], rows=rows)
+    return {"examples": examples, "changes": tuple(changes)}
 
 
 def _vocabulary_from_arrays(
@@ -260,16 +222,17 @@ def _vocabulary_from_arrays(
         fields = _examples_from_arrays(arrays)
         fields |= {key: _text(arrays, key, None) for key in ("encoder", "object")}
         fields["exhaustive"] = "exhaustive" in arrays
-        if "features" not in arrays and "examples" in fields:
-            return _wordless(arrays, name, fields)
-        features = _first(arrays, ("features", "text_features"), name, what)
+        features = None
+        if "features" in arrays or "examples" not in fields:
+            features = _first(arrays, ("features", "text_features"), name, what)
+            features = _template_variant(arrays, features, templates)
         states = _first(arrays, ("states", "state_ids", "state_tokens"), name, what)
         texts = _first(arrays, ("descriptions", "state_texts"), name, what)
-        features = _template_variant(arrays, features, templates)
-        if states.ndim != 1 or texts.shape != states.shape or features.shape[:1] != states.shape:
+        rows = states.shape if features is None else features.shape[:1]
+        if states.ndim != 1 or texts.shape != states.shape or rows != states.shape:
             raise InputError(
-                f"features of shape {features.shape}, states of shape {states.shape} and "
-                f"descriptions of shape {texts.shape}; give one state and one description per row"
+                f"{rows} rows of features, states of shape {states.shape} and descriptions of "
+                f"shape {texts.shape}; give one state and one description per row"
             )
         if states.dtype.kind != "U" or texts.dtype.kind != "U":
             problem = f"states ({states.dtype}) and descriptions ({texts.dtype}) must be text"
@@ -277,28 +240,22 @@ def _vocabulary_from_arrays(
         return grouped_vocabulary(states.tolist(), texts.tolist(), features, **fields)
 
 
-def _wordless(arrays: Mapping[str, NDArray[Any]], name: str, fields: dict[str, Any]) -> Vocabulary:
-    """Return a vocabulary whose states have examples instead of text features."""
-    columns = [_first(arrays, (key,), name, "a vocabulary") for key in ("states", "descriptions")]
-    if any(column.ndim != 1 or column.dtype.kind != "U" for column in columns):
-        raise InputError("states and descriptions must be lists of text")
-    states: dict[str, list[str]] = {}
-    for state, text in zip(*(column.tolist() for column in columns), strict=False):
-        states.setdefault(state, []).extend([text] if text else [])
-    return Vocabulary(states, **fields)
-
-
 def grouped_vocabulary(
-    states: list[str], texts: list[str], features: NDArray[Any], **fields: Any
+    states: list[str], texts: list[str], features: NDArray[Any] | None, **fields: Any
 ) -> Vocabulary:
-    """Return a vocabulary of rows in any order: states by first appearance, rows in order."""
+    """Return a vocabulary of rows in any order: states by first appearance, rows in order. Without
+    features, a state may have no description but an empty one."""
     groups: dict[str, list[int]] = {}
     for row, state in enumerate(states):
         groups.setdefault(state, []).append(row)
     order = [row for rows in groups.values() for row in rows]
-    names = {state: [texts[row] for row in rows] for state, rows in groups.items()}
-    rows = features if order == sorted(order) else features[order]
-    return Vocabulary(names, rows, **fields)
+    if features is not None and order != sorted(order):
+        features = features[order]
+    names = {
+        state: [texts[row] for row in rows if texts[row] or features is not None]
+        for state, rows in groups.items()
+    }
+    return Vocabulary(names, features, **fields)
 
 
 def _template_variant(

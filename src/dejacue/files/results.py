@@ -7,21 +7,18 @@ that names the file and the history or the line.
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import replace
+from itertools import count
 from pathlib import Path
-from typing import IO, Annotated, Any
+from typing import IO, Any
 
 import msgspec
 
 from dejacue.atomic import write_bytes, write_whole
 from dejacue.errors import InputError, in_file, named, unknown
 from dejacue.files.documents import (
-    Finite,
-    FrameNumber,
-    Name,
     as_json,
-    check_schema,
     declared,
     parse_documents,
     read_text,
@@ -31,16 +28,9 @@ from dejacue.files.formats.clock import Clocks
 from dejacue.files.formats.registry import Format, format_in, format_of
 from dejacue.files.formats.spans import Marks, Span, stem
 from dejacue.files.formats.tables import is_table, table_bytes, table_rows
-from dejacue.records import (
-    TIMELINE_SCHEMA,
-    Diagnostics,
-    Interval,
-    Note,
-    Reference,
-    Timeline,
-    Window,
-)
-from dejacue.records.note import Severity, in_order
+from dejacue.records import Interval, Note, Reference, Timeline, Window
+from dejacue.records.fields import FrameNumber, Name
+from dejacue.records.timeline import states_of
 
 REFERENCES_SCHEMA = "dejacue.references/1"
 MAX_RESULT_BYTES = 256 << 20
@@ -48,132 +38,32 @@ _REFERENCE_COLUMNS = ("history", "state", "start", "end")
 _HISTORY_COLUMNS = ("component", "first", "last", "complete")  # the same in all rows of a history
 _TIMELINE_COLUMNS = ("history", "state", "start", "end")
 Cells = Iterator[tuple[named, dict[str, Any]]]  # rows of a table, and where they stand
-Share = Annotated[float, msgspec.Meta(ge=0, le=1)]
 
 
-class IntervalDocument(msgspec.Struct, kw_only=True):
-    """The fields of an Interval, as its ``to_dict`` gives them; a missing score is 0."""
+class _References(
+    msgspec.Struct, tag_field="schema", tag=REFERENCES_SCHEMA, forbid_unknown_fields=True
+):
+    """A file of references."""
 
-    start: FrameNumber
-    end: FrameNumber
-    score: Finite = 0.0
-    start_s: Finite | None = None
-    end_s: Finite | None = None
-    source_start: FrameNumber | None = None
-    source_end: FrameNumber | None = None
-    state: Name
-    description: Name | None = None
-    confidence: Share | None = None
-    confirmed: bool = False
-    diagnostics: Diagnostics | None = None
-
-    def __post_init__(self) -> None:  # msgspec says in which row it fails
-        Interval("", self.start, self.end)
-        if (self.source_start is None) != (self.source_end is None):
-            raise InputError("has only one of source_start and source_end; give both or neither")
-        if self.source_start is not None and self.source_end is not None:
-            Interval("", self.source_start, self.source_end)
-        if self.start_s is None and self.end_s is not None:
-            raise InputError("has end_s but no start_s; give both or neither")
-        if self.start_s is not None and self.end_s is not None and self.end_s < self.start_s:
-            raise InputError(f"ends at {self.end_s:g} s, before its start at {self.start_s:g} s")
-
-    def interval(self) -> Interval:
-        return Interval(**{name: getattr(self, name) for name in _INTERVAL_FIELDS})
+    histories: list[Reference]
 
 
-_INTERVAL_FIELDS = IntervalDocument.__struct_fields__
-
-
-class NoteDocument(msgspec.Struct):
-    severity: Severity
-    text: str
-
-
-Notes = tuple[NoteDocument, ...]
-
-
-def read_notes(notes: Notes) -> tuple[Note, ...]:
-    """Return the notes of a document, the most severe first."""
-    return in_order(Note(note.text, note.severity) for note in notes)
-
-
-class TimelineDocument(msgspec.Struct, kw_only=True):
-    """A timeline as its ``to_dict`` gives it; without ``states``, they are those of intervals."""
+class _Row(Interval, frozen=True, kw_only=True):
+    """A row of a table: an interval of a history."""
 
     history: Name
-    intervals: list[IntervalDocument]
-    states: dict[Name, tuple[Name, ...]] | None = None
-    settings: dict[str, Any] = {}
-    encoder: str | None = None
-    notes: Notes = ()
-
-    def timeline(self) -> Timeline:
-        intervals = [row.interval() for row in self.intervals]
-        return Timeline.of(
-            intervals,
-            _states_of(intervals) if self.states is None else self.states,
-            history_id=self.history,
-            encoder=self.encoder,
-            settings=self.settings,
-            notes=read_notes(self.notes),
-        )
 
 
-def _states_of(intervals: Iterable[Interval]) -> dict[str, tuple[str, ...]]:
-    """Return the states of intervals with their descriptions, in the order of their appearance."""
-    states: dict[str, dict[str, None]] = {}
-    for interval in intervals:
-        texts = states.setdefault(interval.state, {})
-        if interval.description is not None:
-            texts[interval.description] = None
-    return {state: tuple(texts) for state, texts in states.items()}
+class _ReferenceRow(_Row, frozen=True, kw_only=True):
+    """A row that is a true window, and what is known of its history."""
 
-
-class _References(msgspec.Struct, forbid_unknown_fields=True):
-    schema: str
-    histories: list[Any]
-
-
-class _Reference(msgspec.Struct, forbid_unknown_fields=True):
-    """The fields of a Reference, as its ``to_dict`` gives them."""
-
-    history: Name
-    states: dict[str, Any]
-    component: str | None = None
-    frames: tuple[FrameNumber, FrameNumber] | None = None
-    descriptions: dict[str, list[str]] | None = None
-    complete: bool = False
-
-
-class _ReferenceRow(msgspec.Struct):
-    """A row of a table that holds one window."""
-
-    history: Name
-    state: Name
-    start: FrameNumber
-    end: FrameNumber
-    component: str | None = None
+    component: Name | None = None
     first: FrameNumber | None = None
     last: FrameNumber | None = None
     complete: bool | None = None
 
 
-class _IntervalRow(IntervalDocument, kw_only=True):
-    """One row of a table."""
-
-    history: Name
-
-
-_READ_COLUMNS = (*_IntervalRow.__struct_fields__, "notes")
-
-
-class _NoAnswerRow(msgspec.Struct):
-    """A row of a table: a state of a history without an answer; the notes say why."""
-
-    history: Name
-    state: Name
-    notes: str
+_READ_COLUMNS = (*_Row.__struct_fields__, "notes")
 
 
 def read_references(
@@ -218,9 +108,7 @@ def _our_references(name: str) -> list[Reference]:
         if len(documents) != 1 or not isinstance(documents[0], dict):
             problem = 'references are a JSON object with the key "histories"'
             raise InputError(f"{problem}; for dejacue evaluate, give them last")
-        document = {"schema": REFERENCES_SCHEMA, **documents[0]}
-        histories = declared(document, _References, schema=REFERENCES_SCHEMA).histories
-        return list(_check_unique(map(_reference, histories, _places(histories, "history"))))
+        return list(_check_unique(declared(documents[0], _References).histories))
 
 
 def write_references(
@@ -244,11 +132,24 @@ def write_references(
         if what is not None:
             problem = f'a {kind} cannot hold the {what} of history "{record.history_id}"'
             raise InputError(f"{path}: {problem}; give a name that ends in .json")
-    rows = [row for record in records for row in record.to_rows()]
-    names = [*_REFERENCE_COLUMNS, "component"]
-    names += ["first", "last"] if any(record.frames for record in records) else []
-    names += ["complete"] if any(record.complete for record in records) else []
-    columns = {name: [row[name] for row in rows] for name in names}
+    rows = [
+        (record, state, window)
+        for record in records
+        for state, windows in record.states.items()
+        for window in windows
+    ]
+    columns: dict[str, list[Any]] = {
+        "history": [record.history_id for record, _, _ in rows],
+        "state": [state for _, state, _ in rows],
+        "start": [window.start for _, _, window in rows],
+        "end": [window.end for _, _, window in rows],
+        "component": [record.component for record, _, _ in rows],
+    }
+    if any(record.frames for record in records):
+        known = [tuple(record.frames or (None, None)) for record, _, _ in rows]
+        columns |= {"first": [first for first, _ in known], "last": [last for _, last in known]}
+    if any(record.complete for record in records):
+        columns["complete"] = [record.complete for record, _, _ in rows]
     return write_bytes(path, table_bytes(columns, suffix))
 
 
@@ -274,7 +175,7 @@ def read_timelines(path: str | os.PathLike[str]) -> list[Timeline]:
             documents = documents[0].get("timelines", documents)
             if not isinstance(documents, list):
                 raise InputError('"timelines" must be a list')
-        return list(_check_unique(map(_timeline, documents, _places(documents, "timeline"))))
+        return list(_check_unique(map(_timeline, documents, count(1))))
 
 
 def write_timelines(path: str | os.PathLike[str], timelines: Timeline | Iterable[Timeline]) -> Path:
@@ -312,23 +213,7 @@ def _documents(name: str) -> list[Any]:
 
 def _as_line(record: Reference | Timeline) -> str:
     with named(f'history "{record.history_id}"'):
-        return as_json(record.to_dict())
-
-
-def _places(rows: list[Any], what: str) -> Iterator[str]:
-    """Yield the name of each row for a sentence: by its history, else by its number."""
-    for at, row in enumerate(rows, start=1):
-        name = row.get("history") if isinstance(row, dict) else None
-        yield f'history "{name}"' if isinstance(name, str) and name.strip() else f"{what} {at}"
-
-
-def _reference(row: Any, where: str) -> Reference:
-    with named(where):
-        document = declared(row, _Reference)
-        for state, pairs in document.states.items():
-            with named(f'state "{state}", windows'):
-                document.states[state] = declared(pairs, list[tuple[FrameNumber, FrameNumber]])
-    return Reference(*msgspec.structs.astuple(document))
+        return as_json(record if isinstance(record, Reference) else record.to_dict())
 
 
 def _references_from_rows(rows: Cells) -> list[Reference]:
@@ -337,8 +222,7 @@ def _references_from_rows(rows: Cells) -> list[Reference]:
     for place, cells in rows:
         with place:
             row = declared(cells, _ReferenceRow, strict=False)
-            windows = states.setdefault(row.history, {}).setdefault(row.state, [])
-            windows.append(Window(row.start, row.end))
+            states.setdefault(row.history, {}).setdefault(row.state, []).append(row.window)
             known = facts.setdefault(row.history, {})
             for name in _HISTORY_COLUMNS:
                 value = getattr(row, name)
@@ -355,61 +239,62 @@ def _references_from_rows(rows: Cells) -> list[Reference]:
             history,
             windows,  # type: ignore[arg-type]
             facts[history].get("component"),  # type: ignore[arg-type]
-            (facts[history]["first"], facts[history]["last"])
+            Window(facts[history]["first"], facts[history]["last"])
             if "first" in facts[history]
-            else None,  # type: ignore[arg-type]
+            else None,
             complete=facts[history].get("complete", False),
         )
         for history, windows in states.items()
     ]
 
 
-def _timeline(row: Any, where: str) -> Timeline:
-    with named(where):
+def _timeline(row: Any, number: int) -> Timeline:
+    name = row.get("history") if isinstance(row, dict) else None
+    known = isinstance(name, str) and name.strip()
+    with named(f'history "{name}"' if known else f"timeline {number}"):
         if not isinstance(row, dict):
             raise InputError("is not a timeline with a history and its intervals")
         if "histories" in row:
             raise InputError("has no list of intervals but holds references; give references last")
-        check_schema(row.get("schema", TIMELINE_SCHEMA), TIMELINE_SCHEMA)
-        return declared(row, TimelineDocument).timeline()
+        return declared(row, Timeline.Fields).record()
 
 
 def _timelines_from_rows(rows: Cells) -> list[Timeline]:
     histories: dict[str, list[Interval]] = {}
-    notes: dict[str, dict[str, None]] = {}  # of history, the text of its cells
-    no_answer: dict[str, dict[str, tuple[str, ...]]] = {}
+    states: dict[str, dict[str, tuple[str, ...]]] = {}  # of histories without an answer
+    notes: dict[str, dict[str, None]] = {}
     for place, cells in rows:
         with place:
-            text = cells.get("notes")
+            text = cells.pop("notes", None)
             severe = isinstance(text, str) and text.startswith("meaningless: ")
-            if severe and {"start", "end"}.isdisjoint(cells):
-                reason = declared(cells, _NoAnswerRow)
-                no_answer.setdefault(reason.history, {})[reason.state] = ()
-                notes.setdefault(reason.history, {})[reason.notes] = None
-                continue
+            without = severe or cells.get("history") in states
+            without &= {"start", "end"}.isdisjoint(cells)
             for name in ("start_s", "end_s", "confidence"):
                 if cells.get(name) != cells.get(name):  # a table may hold NaN for "not known"
                     del cells[name]
-            row = declared(cells, _IntervalRow, strict=False)
+            frames = {"start": 0, "end": 0} if without else {}
+            row = declared(cells | frames, _Row, strict=False)
             if isinstance(text, str) and text:
                 notes.setdefault(row.history, {})[text] = None
-            histories.setdefault(row.history, []).append(row.interval())
+            intervals = histories.setdefault(row.history, [])
+            if without:
+                states.setdefault(row.history, {})[row.state] = ()
+            else:
+                intervals.append(row)
     return [
         Timeline.of(
-            intervals, _states_of(intervals), history_id=history, notes=_notes_of(notes, history)
+            intervals,
+            states_of(intervals) if intervals else states[history],
+            history_id=history,
+            notes=_notes_of(notes.get(history, ())),
         )
         for history, intervals in histories.items()
-    ] + [
-        Timeline.of((), states, history_id=history, notes=_notes_of(notes, history))
-        for history, states in no_answer.items()
-        if history not in histories
     ]
 
 
-def _notes_of(notes: Mapping[str, Iterable[str]], history: str) -> Iterable[Note]:
+def _notes_of(cells: Iterable[str]) -> Iterable[Note]:
     """Return the notes of all cells of a history."""
-    lines = (line for text in notes.get(history, ()) for line in text.split(" | "))
-    return map(Note.from_line, dict.fromkeys(lines))
+    return map(Note.from_line, dict.fromkeys(line for cell in cells for line in cell.split(" | ")))
 
 
 def _check_unique(records: Iterable[Any]) -> Iterator[Any]:
@@ -478,7 +363,7 @@ def as_complete(references: Iterable[Reference], times: Any = None) -> list[Refe
                 problem = f'history "{reference.history_id}": its first and last frame are unknown'
                 raise InputError(f"{problem}; give the video as times")
             frames = Window(*clock.frames[[0, -1]].tolist())
-        records.append(replace(reference, frames=frames, complete=True))
+        records.append(msgspec.structs.replace(reference, frames=frames, complete=True))
     return records
 
 

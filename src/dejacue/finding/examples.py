@@ -14,6 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+from msgspec import structs
 from numpy.typing import NDArray
 
 from dejacue.errors import InputError, named
@@ -57,18 +58,18 @@ def _resolved(
 ) -> Example:
     path, frame = _parts(source)
     if frame is not None and video is not None and _same(path, video):
-        return replace(example, source=None, span=(frame, frame), unit="source")
+        return structs.replace(example, source=None, span=(frame, frame), unit="source")
     if not is_there(path):
         remedy = f"an example is a frame (120), frames (120-180), a time (4.5s), {KINDS}"
         raise InputError(f"{path} does not exist; {remedy}")
     history = None if frame is None else _history(path)
     if frame is not None and history is not None:
-        return replace(from_history(example.state, history, frame), source=source)
+        return structs.replace(from_history(example.state, history, frame), source=source)
     encoder = load()
     if encoder is None:
         raise InputError("a picture needs an encoder; give the one that made the history")
     row = encoder.encode_images([_picture(path, frame)])[0]
-    return replace(example, features=row, encoder=encoder.identity)
+    return structs.replace(example, features=row, encoder=encoder.identity)
 
 
 def _parts(source: str) -> tuple[Path, int | None]:

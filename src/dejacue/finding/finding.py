@@ -17,7 +17,7 @@ import numpy as np
 from dejacue.atomic import write_bytes, write_text
 from dejacue.errors import InputError, StrPath, shortened, unknown
 from dejacue.files.findings import (
-    Parts,
+    Manifest,
     Pictures,
     Provenance,
     read_finding,
@@ -429,19 +429,21 @@ class Finding:
 
     def write(self, folder: StrPath) -> Path:
         """Write finding.json and the arrays it names, to be read with ``Finding.read``."""
-        history, words, timeline = self.history, self.vocabulary, self.timeline
-        parts = Parts(
-            history, words, timeline, self._pictures, self.doubts, self.warnings, self.provenance
+        manifest = Manifest(
+            timeline=self.timeline,
+            warnings=self.warnings,
+            doubts=self.doubts,
+            provenance=self.provenance,
         )
-        return write_finding(Path(folder), parts)
+        return write_finding(Path(folder), self.history, self.vocabulary, self._pictures, manifest)
 
     @classmethod
     def read(cls, folder: StrPath) -> Finding:
         """Read the folder that ``write`` has written."""
-        history, words, timeline, pictures, doubts, warnings, provenance = read_finding(
-            Path(folder)
+        history, words, pictures, read = read_finding(Path(folder))
+        return cls(
+            history, words, read.timeline, *pictures, read.doubts, read.warnings, read.provenance
         )
-        return cls(history, words, timeline, *pictures, doubts, warnings, provenance)
 
     def __repr__(self) -> str:
         video = _from_here(self.provenance.video) or self.history.id

@@ -30,11 +30,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dejacue.errors import InputError, first_line, in_file, named
-from dejacue.files.documents import MAX_FRAME
 from dejacue.files.npz import is_text, read_header
 from dejacue.masks._masks import is_id
 from dejacue.masks.labels import LabelRows, refuse_photograph
 from dejacue.masks.reader import Keys, ListedRows, Mask, Rows
+from dejacue.records.fields import MAX_FRAME
 from dejacue.video.sizes import check_size
 
 IN_MEMORY = Path("video_segments")

@@ -30,9 +30,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dejacue.errors import InputError, brief, in_file, named
-from dejacue.files.documents import MAX_FRAME, read_text
+from dejacue.files.documents import read_text
 from dejacue.masks.reader import Box, Keys, ListedRows, Mask
 from dejacue.masks.rle import polygon_mask
+from dejacue.records.fields import MAX_FRAME
 
 Outline = tuple[float, ...]  # a Box, or the corners of a polygon: x, y, x, y, …
 MOT = ("frame", "id", "x", "y", "w", "h", "conf")

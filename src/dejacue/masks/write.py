@@ -15,10 +15,11 @@ from numpy.typing import NDArray
 
 from dejacue.atomic import check_place, temporary_folder, write_whole
 from dejacue.errors import InputError, counted, named, unknown
-from dejacue.files.documents import MAX_FRAME, as_json, write_document
+from dejacue.files.documents import as_json, write_document
 from dejacue.masks.labels import VOID
 from dejacue.masks.reader import Mask
 from dejacue.masks.rle import decode_rle, pack
+from dejacue.records.fields import MAX_FRAME
 from dejacue.video.images import natural
 
 WRITTEN_AS = {"": "indexed", ".npz": "stack", ".json": "coco"}

@@ -11,10 +11,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from msgspec.structs import replace
 from numpy.typing import ArrayLike, NDArray
 
 from dejacue.errors import InputError
@@ -30,7 +30,7 @@ from dejacue.method.states import MIN_SCALE
 from dejacue.method.timeline import Reading, ReadingView
 from dejacue.records import History, Interval, Note, Timeline, Vocabulary
 from dejacue.records.arrays import Floats, Ints, as_array, feature_rows
-from dejacue.records.history import MAX_FRAME
+from dejacue.records.fields import MAX_FRAME
 from dejacue.records.timeline import Subject
 from dejacue.records.update import Revision, Update
 
@@ -236,7 +236,8 @@ class LiveReading:
 
         def find() -> Sequence[Interval]:
             windows, frames = rules.windows_of(*read, evidence, path), history.frames
-            columns = {
+            assert windows.state is not None
+            columns: dict[str, NDArray[Any]] = {
                 "state": windows.state,
                 "start": frames[windows.start],
                 "end": frames[windows.end],

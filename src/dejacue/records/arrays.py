@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dejacue.errors import InputError
+from dejacue.records.fields import MAX_FRAME
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -75,7 +76,7 @@ def _reject_row(row: NDArray[Any], index: int, what: str) -> None:
 
 
 def optional_column(values: ArrayLike | None, rows: int, dtype: type, what: str) -> Any:
-    """Return one finite number per row, read-only; None where there are no values."""
+    """Return one number within ±2^53 per row, read-only; None where there are no values."""
     if values is None:
         return None
     array = as_array(values, what)
@@ -87,8 +88,8 @@ def optional_column(values: ArrayLike | None, rows: int, dtype: type, what: str)
         problem = f"has shape {array.shape}, but there are {rows} observed frames"
     elif not np.isfinite(array).all():
         problem = "contains a non-finite value"
-    elif whole and array.size and array.max() > np.iinfo(np.int64).max:
-        problem = f"contains {array.max()}, which is too large for an index"
+    elif array.size and (array.max() > MAX_FRAME or array.min() < -MAX_FRAME):
+        problem = f"ranges from {array.min()} to {array.max()}, but must be within ±2^53"
     if problem is not None:
         raise InputError(f"{what} {problem}")
     return frozen(np.ascontiguousarray(array, dtype=dtype))

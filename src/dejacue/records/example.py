@@ -5,16 +5,18 @@ from __future__ import annotations
 import re
 import reprlib
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from itertools import islice
-from typing import Any
+from typing import Any, Literal, get_args
 
+import msgspec
 import numpy as np
+from msgspec.structs import force_setattr, replace
 from numpy.typing import NDArray
 
 from dejacue.errors import InputError
 from dejacue.records.arrays import feature_rows, frozen
-from dejacue.records.history import MAX_FRAME, History
+from dejacue.records.fields import MAX_FRAME, Finite
+from dejacue.records.history import History
 from dejacue.records.interval import Window
 
 _CLOCK = r"(\d{1,9}(?:\.\d{1,9})?s|\d{1,6}(?::\d\d){1,2}(?:\.\d{1,9})?)"
@@ -22,15 +24,17 @@ _TIMES = re.compile(rf"{_CLOCK}(?:-{_CLOCK})?")
 _FRAMES = re.compile(r"(\d{1,15})(?:-(\d{1,15}))?")
 MAX_EXAMPLES = 50_000
 MAX_WEIGHT = 1e6
-UNITS = ("frames", "source", "seconds")
+Unit = Literal["frames", "source", "seconds"]
+UNITS: tuple[Unit, ...] = get_args(Unit)
 NONE = "none"  # how "none of these" is written
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class Example:
+class Example(
+    msgspec.Struct, frozen=True, eq=False, omit_defaults=True, forbid_unknown_fields=True
+):
     """An example of a state: frames of the history that is read, or something from elsewhere.
 
-    state      None: none of the states holds there
+    state      that it shows; None: none of the states holds there
     span       first and last frame (inclusive) of the history that is read …
     unit       … counted as its "frames", as "source" frames of the file, or in "seconds"
     source     from elsewhere: a picture, or a frame of another video or history, as text …
@@ -39,16 +43,22 @@ class Example:
                say how this state differs there and not which object it is
     encoder    that the features come from
     weight     for how many pictures it counts
+
+    >>> from dejacue import Example, Vocabulary
+    >>> Example("full", (120, 180)), Example("full", (4.5, 6.0), "seconds")
+    (<Example full: 120-180>, <Example full: 4.5s-6s>)
+    >>> Vocabulary({"empty": "empty cup", "full": "full cup"}).with_examples(full=120).examples
+    (<Example full: 120>,)
     """
 
     state: str | None
-    span: tuple[float, float] | None = None
-    unit: str = "frames"
+    span: tuple[Finite, Finite] | None = None
+    unit: Unit = "frames"
     source: str | None = None
     features: NDArray[Any] | None = None
     centred: bool = False
     encoder: str | None = None
-    weight: float = 1.0
+    weight: Finite = 1.0
 
     def __post_init__(self) -> None:
         if not isinstance(self.weight, int | float) or not 0 < self.weight <= MAX_WEIGHT:
@@ -61,12 +71,12 @@ class Example:
         if not isinstance(self.unit, str) or self.unit not in UNITS:
             raise InputError(f"an example is given in {', '.join(UNITS)}, not in {self.unit!r}")
         if self.span is not None:
-            object.__setattr__(self, "span", _checked_span(self.span, self.unit))
+            force_setattr(self, "span", _checked_span(self.span, self.unit))
         if self.features is not None:
             row = feature_rows(np.atleast_2d(self.features), f"the example {self.source or ''}")
             if len(row) != 1:
                 raise InputError(f"an example has one row of features, not {len(row)}")
-            object.__setattr__(self, "features", frozen(row[0]))
+            force_setattr(self, "features", frozen(row[0]))
 
     @property
     def name(self) -> str:

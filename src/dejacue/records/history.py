@@ -20,9 +20,9 @@ from dejacue.records.arrays import (
     frozen,
     optional_column,
 )
+from dejacue.records.fields import MAX_FRAME
 from dejacue.records.interval import Interval, Window
 
-MAX_FRAME = 1 << 53  # what every format counts exactly, and differences of which fit 64 bits
 SAME_LOOK = 1 - 1e-6  # cosine above which two frames look the same
 FRAME_STEP = "every"  # in made_with: one of so many frames was looked at, where nobody said which
 LOOKED_AT = "frames"  # in made_with: how many frames were looked at, observed or not
@@ -49,6 +49,12 @@ class History:
     times_s, source_frames, presence   optional (N,) columns that lead back to the file, within
                    ±2^53 as frames are
     made_with      optional: back end, precision, crop, files … as text, for whoever asks later
+
+    >>> import numpy as np
+    >>> from dejacue import History
+    >>> history = History(np.eye(4), [0, 1, 2, 7], "cup", times_s=[0.0, 0.1, 0.2, 0.7])
+    >>> history.runs()
+    [Window(start=0, end=2), Window(start=7, end=7)]
     """
 
     features: NDArray[Any]
@@ -76,12 +82,7 @@ class History:
         }
         for name, dtype in _OPTIONAL_COLUMNS.items():
             what = f"history {self.id}: {name}"
-            column = optional_column(getattr(self, name), len(features), dtype, what)
-            if column is not None and np.abs(column.astype(np.float64)).max() > MAX_FRAME:
-                raise InputError(
-                    f"{what} ranges from {column.min()} to {column.max()}, but must be within ±2^53"
-                )
-            columns[name] = column
+            columns[name] = optional_column(getattr(self, name), len(features), dtype, what)
         vars(self).update(columns)
         if self.made_with is not None:
             check_names("history", **{str(key): text for key, text in self.made_with.items()})
@@ -95,37 +96,17 @@ class History:
         return history
 
     def _checked_frames(self, rows: int) -> NDArray[np.int64]:
-        column: Any = self.frames
-        if column is None:
-            return frozen(np.arange(rows))
-        frames = as_array(column, f"history {self.id}: frames")
-        if frames.ndim != 1 or frames.dtype.kind not in "iu":
-            raise self._bad_frames(
-                f"frames must be a single list of whole numbers, not {frames.dtype} of shape "
-                f"{frames.shape}"
-            )
-        if len(frames) != rows:
-            raise self._bad_frames(
-                f"{rows} feature rows but {len(frames)} frames; give one frame index per row"
-            )
-        if frames.dtype.kind == "u" and frames.max() > MAX_FRAME:
-            raise self._bad_frames(f"frame {frames.max()} is too large for an index")
-        frames = np.ascontiguousarray(frames, dtype=np.int64)
-        if max(-int(frames.min()), int(frames.max())) > MAX_FRAME:
-            raise self._bad_frames(
-                f"frames range from {frames.min()} to {frames.max()}, but must be within ±2^53"
-            )
+        what = f"history {self.id}: frames"
+        given: Any = self.frames
+        frames = np.arange(rows) if given is None else optional_column(given, rows, np.int64, what)
         steps = np.flatnonzero(frames[1:] <= frames[:-1])
         if steps.size:
             before, after = frames[steps[0] : steps[0] + 2].tolist()
-            raise self._bad_frames(
-                f"frames are {'repeated' if before == after else 'not sorted'} ({before} is "
+            raise InputError(
+                f"{what} are {'repeated' if before == after else 'not sorted'} ({before} is "
                 f"followed by {after}); sort the rows by frame and keep one per frame"
             )
         return frozen(frames)
-
-    def _bad_frames(self, problem: str) -> InputError:
-        return InputError(f"history {self.id}: {problem}")
 
     def __len__(self) -> int:
         """Return the number of observed frames."""

@@ -5,18 +5,27 @@ from __future__ import annotations
 import operator
 from bisect import bisect_right
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
 from typing import Any
 
+import msgspec
+from msgspec.structs import force_setattr
+
 from dejacue.errors import InputError
+from dejacue.records.fields import Finite, FrameNumber, Name, Share
 
 
-@dataclass(frozen=True, order=True, slots=True)
-class Window:
-    """An inclusive interval of frames, ``start <= end``; ordered by start, then by end."""
+class Window(msgspec.Struct, frozen=True, order=True, array_like=True):
+    """An inclusive interval of frames, ``start <= end``; ordered by start, then by end. In JSON it
+    is ``[start, end]``.
 
-    start: int
-    end: int
+    >>> from dejacue.records import Window
+    >>> start, end = Window(10, 12)
+    >>> Window(10, 12).length, 12 in Window(10, 12), Window(10, 19) & Window(15, 30)
+    (3, True, Window(start=15, end=19))
+    """
+
+    start: FrameNumber
+    end: FrameNumber
 
     def __post_init__(self) -> None:
         if type(self.start) is int and type(self.end) is int and self.start <= self.end:
@@ -25,7 +34,7 @@ class Window:
             value = getattr(self, name)
             if type(value) is not int:
                 try:
-                    object.__setattr__(self, name, int(operator.index(value)))
+                    force_setattr(self, name, int(operator.index(value)))
                 except TypeError:
                     raise InputError(f"window {name} {value!r} is not a whole number") from None
         if self.start > self.end:
@@ -64,59 +73,82 @@ TRUST = ("a guess", "unsure", "more likely right")
 TRUST_LEVELS = (0.34, 0.48)  # thirds of the occurrences of half A, by reproduce beyond-trust
 
 
-@dataclass(frozen=True, slots=True)
-class Diagnostics:
-    """Figures that say why a window was chosen and how far to trust it."""
+class Diagnostics(msgspec.Struct, frozen=True):
+    """Figures that say why a window was chosen and how far to trust it.
 
-    residual_norm: float  # length of description − origin before normalisation
-    fallback: bool  # the residual vanished and the plain description was used
-    centre: float  # median of the cosines; timeline, contrast: mean of the smoothed ones
-    scale: float  # robust scale they were divided by; timeline, contrast: deviation
-    floor_active: bool  # the scale is its floor (1e-3; 1e-4): the response hardly varies
-    run: Window  # the observed run the window lies in (bridged: all that it may cross)
-    touches_run_edge: bool  # the state may go on where the object is not observed
-
-
-@dataclass(frozen=True, slots=True)
-class Interval:
-    """Frames in which an object is in a state: one occurrence of the state.
-
-    start, end       first and last frame, both inclusive, as the history counts them
-    start_s, end_s   seconds by the timestamps of the video, half-open: end_s is the instant at
-                     which the last frame ends; None where the history has no times
-    score            how well the frames fit; comparable within one timeline
-    confidence       how far to trust it, 0 … 1: it ranks intervals and is no probability; None
-                     where the readout does not tell
-    confirmed        whether a person has named a frame of it as one of this state
-    description      the one sentence that it answers, for readouts that answer each sentence
-    source_start, source_end   frames of the file, where the history counts others (it samples);
-                     with the seconds, they may lie between two that the history has
+    residual_norm      length of description − origin before normalisation
+    fallback           whether that vanished and the plain description was used
+    centre             median of the cosines; timeline, contrast: mean of the smoothed ones
+    scale              robust scale they were divided by; timeline, contrast: deviation
+    floor_active       whether the scale is its floor (1e-3; 1e-4): the response hardly varies
+    run                the observed run the window lies in (bridged: all that it may cross)
+    touches_run_edge   whether the state may go on where the object is not observed
     """
 
-    state: str
-    start: int
-    end: int
-    score: float = 0.0
-    start_s: float | None = None
-    end_s: float | None = None
-    confidence: float | None = None
+    residual_norm: float
+    fallback: bool
+    centre: float
+    scale: float
+    floor_active: bool
+    run: Window
+    touches_run_edge: bool
+
+
+class Interval(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Frames in which an object is in a state: one occurrence of the state.
+
+    state            one of the states of the timeline
+    start, end       first and last frame, both inclusive, as the history counts them
+    score            how well the frames fit; comparable within one timeline
+    start_s, end_s   seconds by the timestamps of the video, half-open: end_s is the instant at
+                     which the last frame ends; not known where the history has no times
+    confidence       how far to trust it: it ranks intervals and is no probability
+    confirmed        whether a person has named a frame of it
+    description      the one sentence that it answers, for readouts that answer each (published,
+                     scan)
+    source_start, source_end   frames of the file, where the history was sampled and counts others;
+                     with the seconds, they may lie between two that it has
+    diagnostics      why it was chosen, on request
+
+    >>> from dejacue import Interval
+    >>> full = Interval("full", 3, 9, start_s=0.3, end_s=1.0, confidence=0.6)
+    >>> full.window, full.times_s, full.trust
+    (Window(start=3, end=9), (0.3, 1.0), 'more likely right')
+    """
+
+    state: Name
+    start: FrameNumber
+    end: FrameNumber
+    score: Finite = 0.0
+    start_s: Finite | None = None
+    end_s: Finite | None = None
+    confidence: Share | None = None
     confirmed: bool = False
-    description: str | None = None
-    source_start: int | None = None
-    source_end: int | None = None
+    description: Name | None = None
+    source_start: FrameNumber | None = None
+    source_end: FrameNumber | None = None
     diagnostics: Diagnostics | None = None
 
     def __post_init__(self) -> None:
-        Window(self.start, self.end)  # refuses frames that are none
+        if type(self.start) is not int or type(self.end) is not int or self.start > self.end:
+            window = Window(self.start, self.end)  # refuses frames that are none
+            force_setattr(self, "start", window.start)
+            force_setattr(self, "end", window.end)
+        if self.source_start is not None and self.source_end is not None:
+            if self.source_start > self.source_end:
+                Window(self.source_start, self.source_end)
+        elif self.source_start is not self.source_end:
+            raise InputError("has only one of source_start and source_end; give both or neither")
+        if self.end_s is not None:
+            if self.start_s is None:
+                raise InputError("has end_s but no start_s; give both or neither")
+            if self.end_s < self.start_s:
+                problem = f"ends at {self.end_s:g} s, before its start at {self.start_s:g} s"
+                raise InputError(problem)
 
     @property
     def trust(self) -> str | None:
-        """Return in words how far to trust it: the thirds of what was measured on VOST.
-
-        >>> from dejacue import Interval
-        >>> Interval("full", 3, 9, confidence=0.6).trust
-        'more likely right'
-        """
+        """Return in words how far to trust it: the thirds of what was measured on VOST."""
         if self.confirmed:
             return "confirmed"
         if self.confidence is None:
@@ -145,19 +177,6 @@ class Interval:
         return self.start <= frame <= self.end
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain values for JSON; fields that are not known are left out."""
-        row: dict[str, Any] = {"state": self.state}
-        if self.description is not None:
-            row["description"] = self.description
-        row |= {"start": self.start, "end": self.end}
-        for name in ("start_s", "end_s", "source_start", "source_end"):
-            if (value := getattr(self, name)) is not None:
-                row[name] = value
-        row["score"] = self.score
-        if self.confidence is not None:
-            row["confidence"] = self.confidence
-        if self.confirmed:
-            row["confirmed"] = True
-        if self.diagnostics is not None:
-            row["diagnostics"] = asdict(self.diagnostics)
+        """Return plain values, as in JSON; fields that are not known are left out."""
+        row: dict[str, Any] = msgspec.to_builtins(self)
         return row

@@ -5,19 +5,42 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, Literal
 
+import msgspec
+
 Severity = Literal["meaningless", "doubtful", "information"]
 SEVERITIES: tuple[Severity, ...] = ("meaningless", "doubtful", "information")  # in this order
 
 
 class Note(str):
-    """A sentence that goes with an answer and has a severity.
+    """A sentence that goes with an answer and has a severity. It is text wherever text is wanted:
+    printed, joined, compared.
 
     severity   "meaningless": no answer is given; "doubtful": the answer may be wrong;
                "information": how to read it
+
+    >>> from dejacue.records import Note
+    >>> note = Note("the tracker may be wrong in 3 – 9: it was lost", "doubtful")
+    >>> note.severity, "tracker" in note
+    ('doubtful', True)
+    >>> Note("found 2 of 3").line, note.line
+    ('found 2 of 3', 'doubtful: the tracker may be wrong in 3 – 9: it was lost')
     """
 
     __slots__ = ("severity",)
     severity: Severity
+
+    class Fields(msgspec.Struct):
+        """A note in JSON.
+
+        severity   what it takes from the answer
+        text       the sentence
+        """
+
+        severity: Severity
+        text: str
+
+        def record(self) -> Note:
+            return Note(self.text, self.severity)
 
     def __new__(cls, text: str, severity: Severity | None = None) -> Note:
         """Take the severity of ``text`` where none is given; of plain text, "information"."""

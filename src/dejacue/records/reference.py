@@ -3,33 +3,45 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
+import msgspec
+from msgspec.structs import force_setattr
+
 from dejacue.errors import InputError
+from dejacue.records.fields import Name
 from dejacue.records.interval import Window
 
 MAX_LABELLED_FRAMES = 20_000_000  # 185 hours at 30 frames a second; each takes a few bytes
 
 
-@dataclass(frozen=True)
-class Reference:
+class Reference(
+    msgspec.Struct,
+    frozen=True,
+    omit_defaults=True,
+    forbid_unknown_fields=True,
+    rename={"history_id": "history"},
+):
     """The windows in which each state of one history truly holds.
 
-    history_id    the history that timelines name
-    states        state → its windows, one or more; pairs (start, end) become Windows
-    component     the source (video) it comes from, the unit of resampling; default: its own
-    frames        first and last frame of the history, when known: no window lies outside
-    descriptions  state → the sentences it was asked with, when known, for all or some states
-    complete      whether every occurrence of these states is listed, so that a frame in no window
-                  shows none of them; it needs the frames, and a state may list no window
+    history_id     the history that timelines name
+    states         state → its windows, both ends inclusive, in frames of the file, even if a
+                   history took only some of them
+    component      the source (video) that it comes from, the unit of resampling; default: its own
+    frames         first and last frame of the history: no window lies outside
+    descriptions   state → the sentences it was asked with, for all or some states
+    complete       whether every occurrence of these states is listed, so that a frame in no window
+                   shows none of them; needs the frames; no two windows share a frame, and a state
+                   that never occurs lists no window
 
-    >>> Reference("cup", {"full": [(0, 9), (20, 29)]}, frames=Window(0, 39), complete=True).complete
-    True
+    >>> from dejacue import Reference
+    >>> cup = Reference("cup", {"full": [(0, 9), (20, 29)]}, frames=(0, 39), complete=True)
+    >>> cup.states["full"][1].length
+    10
     """
 
-    history_id: str
+    history_id: Name
     states: Mapping[str, tuple[Window, ...]]
     component: str = None  # type: ignore[assignment]  # None: the history is its own source
     frames: Window | None = None
@@ -38,69 +50,29 @@ class Reference:
 
     def __post_init__(self) -> None:
         named: Any = self.component
-        component = self.history_id if named is None else named
-        for name, value in (("history", self.history_id), ("component", component)):
+        force_setattr(self, "component", self.history_id if named is None else named)
+        for name, value in (("history", self.history_id), ("component", self.component)):
             if not isinstance(value, str) or not value.strip():
                 raise self._refusal(f"{name} name {value!r} must be non-empty text")
-        checked = {
-            "component": component,
-            "frames": None if self.frames is None else self._window(self.frames, "frames"),
-            "states": self._checked_states(),
-        }
-        vars(self).update(checked)
-        self._check_inside()
+        if self.frames is not None:
+            force_setattr(self, "frames", self._window(self.frames, "frames"))
+        force_setattr(self, "states", self._checked_states())
         if self.complete:
             self._check_complete()
         if self.descriptions is not None:
-            object.__setattr__(self, "descriptions", self._checked_descriptions(self.descriptions))
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain values, as in a file of references; what is not known is left out."""
-        row: dict[str, Any] = {"history": self.history_id}
-        if self.component != self.history_id:
-            row["component"] = self.component
-        if self.frames is not None:
-            row["frames"] = list(self.frames)
-        if self.complete:
-            row["complete"] = True
-        row["states"] = {s: [list(window) for window in ws] for s, ws in self.states.items()}
-        if self.descriptions is not None:
-            row["descriptions"] = {s: list(texts) for s, texts in self.descriptions.items()}
-        return row
-
-    def to_rows(self) -> list[dict[str, Any]]:
-        """Return flat rows for a CSV, one per window, without descriptions; None: not known."""
-        first, last = (None, None) if self.frames is None else self.frames
-        return [
-            {
-                "history": self.history_id,
-                "state": state,
-                "start": window.start,
-                "end": window.end,
-                "component": self.component,
-                "first": first,
-                "last": last,
-                "complete": self.complete,
-            }
-            for state, windows in self.states.items()
-            for window in windows
-        ]
+            force_setattr(self, "descriptions", self._checked_descriptions(self.descriptions))
 
     def _refusal(self, problem: str) -> InputError:
         return InputError(f"reference {self.history_id}: {problem}")
 
     def _window(self, pair: Any, what: str) -> Window:
-        if isinstance(pair, Window):
-            return pair
         try:
-            start, end = pair
-        except (TypeError, ValueError):
-            problem = f"{what}: {pair!r} is not a pair of frames, start and end"
-            raise self._refusal(problem) from None
-        try:
-            return Window(start, end)
+            return pair if isinstance(pair, Window) else Window(*pair)
         except InputError as error:
             raise self._refusal(f"{what}: {error}") from None
+        except TypeError:
+            problem = f"{what}: {pair!r} is not a pair of frames, start and end"
+            raise self._refusal(problem) from None
 
     def _checked_states(self) -> dict[str, tuple[Window, ...]]:
         if not isinstance(self.states, Mapping) or not self.states:
@@ -111,23 +83,17 @@ class Reference:
                 raise self._refusal(f"state name {state!r} must be non-empty text")
             if isinstance(pairs, Window) or not isinstance(pairs, Iterable):
                 raise self._refusal(f'state "{state}" must list its windows, not {pairs!r}')
-            windows = tuple(self._window(pair, f'state "{state}"') for pair in pairs)
+            windows = checked[state] = tuple(self._window(p, f'state "{state}"') for p in pairs)
             if not windows and not self.complete:
                 raise self._refusal(f'state "{state}" has no window; add one or leave it out')
-            checked[state] = windows
-        if not any(checked.values()):
-            raise self._refusal("no state has a window; add one")
-        return checked
-
-    def _check_inside(self) -> None:
-        if self.frames is None:
-            return
-        for state, windows in self.states.items():
             for window in windows:
-                if window | self.frames != self.frames:
+                if self.frames is not None and window & self.frames != window:
                     raise self._refusal(
                         f'window {window} of state "{state}" is not inside the frames {self.frames}'
                     )
+        if not any(checked.values()):
+            raise self._refusal("no state has a window; add one")
+        return checked
 
     def _check_complete(self) -> None:
         """Refuse what leaves open which state a frame shows."""

@@ -2,25 +2,26 @@
 
 from __future__ import annotations
 
-import copy
 import importlib.util
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, NamedTuple, overload
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
 from dejacue.errors import InputError, counted, need, unknown
 from dejacue.records._html import clock_range, timeline_html
 from dejacue.records.arrays import frozen
+from dejacue.records.fields import Name
 from dejacue.records.interval import Diagnostics, Interval, Window
 from dejacue.records.note import Note, in_order
 
-TIMELINE_SCHEMA = "dejacue.timeline/1"
+TIMELINE_SCHEMA = "dejacue.timeline/2"
 MAX_SHOWN = 20  # intervals of a repr
 NO_FRAME = -(1 << 62)  # in columns of frames of the file: not known
 _COLUMNS: dict[str, float | None] = {  # each with its value where it is left out
@@ -50,7 +51,18 @@ def plain(value: Any) -> Any:
     """Return nested mappings as new dicts."""
     if isinstance(value, Mapping):
         return {key: plain(inner) for key, inner in value.items()}
-    return copy.deepcopy(value)
+    return value
+
+
+def encoded(value: Any) -> Any:
+    """Return what msgspec does not know in what it knows: its ``enc_hook`` for all records."""
+    if isinstance(value, Note | Timeline):
+        return value.to_dict()
+    if isinstance(value, Mapping):
+        return dict(value)
+    if isinstance(value, np.generic):
+        return value.item()
+    raise TypeError(f"JSON has no word for a {type(value).__name__}")
 
 
 class Tabular(ABC):
@@ -125,6 +137,21 @@ class Subject(NamedTuple):
         first = self.notes[0] if self.notes else None
         return first if first is not None and first.severity == "meaningless" else None
 
+    @property
+    def notes_line(self) -> str | None:
+        """Return all notes as the cell of a table; None where there are none."""
+        return " | ".join(note.line for note in self.notes) or None
+
+
+def states_of(intervals: Iterable[Interval]) -> dict[str, tuple[str, ...]]:
+    """Return the states of intervals with their descriptions, in the order of their appearance."""
+    states: dict[str, dict[str, None]] = {}
+    for interval in intervals:
+        texts = states.setdefault(interval.state, {})
+        if interval.description is not None:
+            texts[interval.description] = None
+    return {state: tuple(texts) for state, texts in states.items()}
+
 
 class Timeline(Tabular):
     """Tells when an object is in which state: the intervals of one or many histories, in columns.
@@ -134,7 +161,47 @@ class Timeline(Tabular):
     one to take if only one is wanted, ``timeline.at(4.2)`` the state at that second.
     ``timeline.evidence`` is what decided, where it was asked for. A history with a note that its
     answer is meaningless has no intervals.
+
+    >>> from dejacue import Interval, Timeline
+    >>> found = [Interval("full", 3, 9, start_s=0.3, end_s=1.0), Interval("empty", 0, 2)]
+    >>> timeline = Timeline.of(found, {"empty": ["empty cup"], "full": ["full cup"]})
+    >>> [(interval.state, interval.start, interval.end) for interval in timeline]
+    [('empty', 0, 2), ('full', 3, 9)]
+    >>> timeline["full"][0].times_s, timeline.at(0.5), timeline.at(frame=1)
+    ((0.3, 1.0), 'full', 'empty')
     """
+
+    class Fields(msgspec.Struct, tag_field="schema", tag=TIMELINE_SCHEMA):
+        """The timeline of one history in JSON.
+
+        history     its id
+        intervals   in the order of time
+        states      state → its descriptions; a state without an interval was not found, unless the
+                    answer is meaningless
+        encoder     its identity
+        settings    the readout and its options
+        notes       what a reader must know, the most severe first
+        """
+
+        history: Name
+        intervals: list[Interval]
+        states: dict[Name, list[Name]] | None = None
+        encoder: str | None = None
+        settings: dict[str, Any] = {}
+        notes: list[Note] = []
+
+        def record(self) -> Timeline:
+            states = states_of(self.intervals)
+            if self.states is not None:
+                states = {state: tuple(texts) for state, texts in self.states.items()}
+            return Timeline.of(
+                self.intervals,
+                states,
+                history_id=self.history,
+                encoder=self.encoder,
+                settings=self.settings,
+                notes=self.notes,
+            )
 
     __slots__ = ("_columns", "_diagnostics", "_interval_list", "evidence", "settings", "subjects")
 
@@ -443,8 +510,8 @@ class Timeline(Tabular):
         """Return named columns of equal length: arrays of numbers, lists of text.
 
         history, state, start, end, start_s and end_s (NaN where unknown), score; where there are
-        some also description, source_start and source_end, confidence, confirmed, diagnostics and
-        notes.
+        some also description, source_start and source_end, confidence, confirmed, diagnostics and,
+        in the first row of its history, notes.
         """
         states, texts = self._names()
         subject = self._column("subject").tolist()
@@ -465,8 +532,11 @@ class Timeline(Tabular):
         if self._diagnostics is not None:
             table |= _diagnostic_columns(self._diagnostics)
         if self.notes:
-            joined = [" | ".join(n.line for n in s.notes) or None for s in self.subjects]
-            table["notes"] = [joined[h] for h in subject]
+            notes: list[str | None] = [subject.notes_line for subject in self.subjects]
+            table["notes"] = []
+            for at in subject:
+                table["notes"].append(notes[at])
+                notes[at] = None
         return table
 
     def to_rows(self) -> list[dict[str, Any]]:
@@ -483,21 +553,20 @@ class Timeline(Tabular):
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values: the document that is written as JSON (docs/files.md)."""
-        return {
-            "schema": TIMELINE_SCHEMA,
-            "history": self.history_id,
-            "encoder": self.encoder,
-            "settings": plain(self.settings),
-            "notes": [note.to_dict() for note in self.notes],
-            "states": {state: list(texts) for state, texts in self.states.items()},
-            "intervals": [interval.to_dict() for interval in self.intervals],
-        }
+        settings: Any = plain(self.settings)
+        states = {state: list(texts) for state, texts in self.states.items()}
+        fields = Timeline.Fields(
+            self.history_id, self.intervals, states, self.encoder, settings, list(self.notes)
+        )
+        document: dict[str, Any] = msgspec.to_builtins(fields, enc_hook=encoded)
+        return document
 
     def to_json(self, indent: int | None = 2) -> str:
         """Return the document as text; values that JSON has no word for (NaN, infinity, an object
         of yours) are refused."""
         try:
-            return json.dumps(self.to_dict(), indent=indent, ensure_ascii=False, allow_nan=False)
+            text = json.dumps(self.to_dict(), ensure_ascii=False, allow_nan=False)
+            return text if indent is None else msgspec.json.format(text, indent=indent)
         except (TypeError, ValueError, RecursionError) as error:
             problem = f"timeline of {self.history_id}: cannot be written as JSON ({error})"
             raise InputError(problem) from None
@@ -546,10 +615,10 @@ def _worth(interval: Interval) -> tuple[bool, float]:
 
 
 def _diagnostic_columns(diagnostics: Sequence[Diagnostics | None]) -> dict[str, list[Any]]:
-    rows = [{} if row is None else asdict(row) for row in diagnostics]
+    rows = [{} if row is None else msgspec.structs.asdict(row) for row in diagnostics]
     for row in rows:
         if run := row.pop("run", None):
-            row |= {"run_start": run["start"], "run_end": run["end"]}
+            row |= {"run_start": run.start, "run_end": run.end}
     names = dict.fromkeys(name for row in rows for name in row)
     return {name: [row.get(name) for row in rows] for name in names}
 

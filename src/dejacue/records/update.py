@@ -3,26 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
 from typing import Any
+
+import msgspec
 
 from dejacue.records.interval import Interval, Window
 
 
-@dataclass(frozen=True, slots=True)
-class Revision:
+class Revision(msgspec.Struct, frozen=True):
     """Frames whose state was another one before; None: it was unknown, or they are in none."""
 
     window: Window
     was: str | None
     now: str | None
 
-    def to_dict(self) -> dict[str, Any]:
-        return {**asdict(self.window), "was": self.was, "now": self.now}
 
-
-@dataclass(frozen=True, slots=True)
-class Update:
+class Update(msgspec.Struct, frozen=True, omit_defaults=True):
     """The state of an object now, and what changed with the latest frame.
 
     state       that the object is in now; None: it is not seen, in none of the states, or too
@@ -39,7 +35,7 @@ class Update:
     time_s: float | None = None
     state: str | None = None
     since: int | None = None
-    evidence: Mapping[str, float] = field(default_factory=dict)
+    evidence: Mapping[str, float] = msgspec.field(default_factory=dict)
     closed: tuple[Interval, ...] = ()
     withdrawn: tuple[Interval, ...] = ()
     revised: tuple[Revision, ...] = ()
@@ -47,14 +43,6 @@ class Update:
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for JSON; what is unknown or empty is left out, except the state."""
-        values = {
-            "time_s": self.time_s,
-            "since": self.since,
-            "evidence": {name: round(value, 4) for name, value in self.evidence.items()},
-            "closed": [interval.to_dict() for interval in self.closed],
-            "withdrawn": [interval.to_dict() for interval in self.withdrawn],
-            "revised": [revision.to_dict() for revision in self.revised],
-            "waits": self.waits or None,
-        }
-        known = {name: value for name, value in values.items() if value not in (None, {}, [])}
-        return {"frame": self.frame, "state": self.state, **known}
+        evidence = {name: round(value, 4) for name, value in self.evidence.items()}
+        brief = msgspec.structs.replace(self, evidence=evidence)
+        return {"frame": self.frame, "state": self.state, **msgspec.to_builtins(brief)}

@@ -80,6 +80,13 @@ class Vocabulary:
     changes    frames of the history that is read at which one state ends and another begins
     exhaustive   whether every observed frame shows one of the states. Words take it for granted;
                beside examples a frame may show none of them, unless this is true.
+
+    >>> from dejacue import Vocabulary
+    >>> words = Vocabulary({"empty": ["empty cup", "cup with nothing in it"], "full": "full cup"})
+    >>> words
+    <Vocabulary empty (2); full (1): no features, encoder unnamed>
+    >>> words.with_examples(full=[12, 40]).examples
+    (<Example full: 12>, <Example full: 40>)
     """
 
     states: Mapping[str, Sequence[str]]

@@ -8,8 +8,6 @@ Frames are inclusive, seconds run from the start of the first frame to the end o
 
 from __future__ import annotations
 
-import csv
-import io
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -23,7 +21,7 @@ from dejacue.files.formats.fiftyone import temporal_detections
 from dejacue.files.formats.label_studio import view
 from dejacue.files.formats.registry import FORMATS
 from dejacue.files.formats.spans import Marks, Span
-from dejacue.files.formats.tables import table_bytes
+from dejacue.files.formats.tables import csv_text, table_bytes
 from dejacue.records import History, Interval, Note, Timeline
 from dejacue.records.note import in_order
 
@@ -41,26 +39,22 @@ def as_json(*timelines: Timeline) -> str:
 
 def as_csv(*timelines: Timeline) -> str:
     """Return the rows of ``Timeline.to_rows``."""
-    joined = Timeline.joined(timelines)
-    stream = io.StringIO()
-    writer = csv.DictWriter(stream, fieldnames=list(joined.columns()), lineterminator="\n")
-    writer.writeheader()
-    writer.writerows([*joined.to_rows(), *_reasons(joined)])
-    return stream.getvalue()
+    return as_table(".csv", timelines).decode()
 
 
-def _reasons(timeline: Timeline) -> list[dict[str, str]]:
-    """Return a row without frames for each state of a history whose answer is meaningless."""
+def _reasons(timeline: Timeline) -> list[dict[str, str | None]]:
+    """Return a row without frames for each state of a history whose answer is meaningless; the
+    first has the notes."""
     return [
-        {"history": subject.id, "state": state, "notes": " | ".join(n.line for n in subject.notes)}
+        {"history": subject.id, "state": state, "notes": None if at else subject.notes_line}
         for subject in timeline.subjects
         if subject.meaningless
-        for state in subject.states
+        for at, state in enumerate(subject.states)
     ]
 
 
 def as_table(suffix: str, timelines: Timelines) -> bytes:
-    """Return ``Timeline.columns`` as .parquet or .arrow (IPC, also called Feather)."""
+    """Return ``Timeline.columns`` as .csv, .parquet or .arrow (IPC, also called Feather)."""
     joined = Timeline.joined(_several(timelines))
     columns = joined.columns()
     if reasons := _reasons(joined):
@@ -124,18 +118,16 @@ def labels_csv(timelines: Timelines, histories: Histories = (), **_: object) -> 
     history. Several histories have one more column before these: history.
     """
     pairs = with_histories(timelines, histories)
-    stream = io.StringIO()
-    writer = csv.writer(stream, lineterminator="\n")
     several = len(pairs) > 1
-    writer.writerow(["history", *LABEL_COLUMNS] if several else LABEL_COLUMNS)
+    rows: list[Sequence[Any]] = []
     for timeline, history in pairs:
         labels, evidence = timeline.labels, timeline.evidence
         assert evidence is not None  # there are no labels without
         times = None if history is None else history.times_s
         known = [None] * len(labels) if times is None else times.tolist()
         for row in zip(evidence.frames.tolist(), known, labels, strict=True):
-            writer.writerow([timeline.history_id, *row] if several else row)
-    return stream.getvalue()
+            rows.append([timeline.history_id, *row] if several else row)
+    return csv_text(["history", *LABEL_COLUMNS] if several else LABEL_COLUMNS, rows)
 
 
 def to_fiftyone(

@@ -21,9 +21,10 @@ from typing import Any
 import msgspec
 
 from dejacue.errors import InputError, counted, in_file, named, unknown
-from dejacue.files.documents import FrameNumber, as_json, declared, read_json, write_document
+from dejacue.files.documents import as_json, declared, read_json, write_document
 from dejacue.records import History, Reference, Window
 from dejacue.records.example import NONE
+from dejacue.records.fields import FrameNumber
 
 LABELS = ("pre", "transition", "post", "unobserved")
 UNOBSERVED = "unobserved"

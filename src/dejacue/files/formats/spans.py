@@ -11,8 +11,8 @@ from xml.etree import ElementTree
 from xml.etree.ElementTree import Element
 
 from dejacue.errors import InputError, brief, first_line
-from dejacue.files.documents import MAX_FRAME
 from dejacue.records import Window
+from dejacue.records.fields import MAX_FRAME
 
 MAX_SECONDS = 1e9
 T = TypeVar("T")

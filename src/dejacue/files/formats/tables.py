@@ -11,8 +11,9 @@ import csv
 import io
 import operator
 import os
+import re
 import struct
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from itertools import count
 from typing import Any
@@ -21,7 +22,8 @@ from dejacue.errors import InputError, first_line, in_file, named, need
 from dejacue.files.documents import check_keys, read_text
 
 SUFFIXES = (".csv", ".parquet", ".arrow")
-TEXT_COLUMNS = ("history", "state", "description", "component")  # of a CSV, with their blanks
+TEXT_COLUMNS = ("history", "state", "description", "component", "notes")  # with their blanks
+_FORMULA = re.compile(r"'*[=+\-@\t\r]")  # how a formula begins, also one in quotation marks
 MAX_CSV_BYTES = 256 << 20
 MAX_ROWS = 10_000_000
 ALWAYS_ROWS, BYTES_PER_ROW = 100_000, 4  # more rows than these need as many bytes of the file
@@ -86,7 +88,7 @@ def _csv_rows(
                 problem = f"{len(cells)} cells for {len(columns)} columns"
                 raise InputError(f"line {reader.line_num}: {problem}")
             row = {
-                column: cell if column in TEXT_COLUMNS else cell.strip()
+                column: _text(cell) if column in TEXT_COLUMNS else cell.strip()
                 for column, cell in zip(columns, cells, strict=False)
                 if cell
             }
@@ -94,6 +96,11 @@ def _csv_rows(
                 yield in_file(path, reader.line_num), row
     except csv.Error as error:
         raise InputError(f"line {reader.line_num}: not CSV ({error})") from None
+
+
+def _text(cell: str) -> str:
+    """Return the text that ``csv_text`` has written as this cell."""
+    return cell[1:] if cell[0] == "'" and _FORMULA.match(cell) else cell
 
 
 def _parquet(path: str, needed: Sequence[str], columns: Sequence[str]) -> Iterator[Any]:
@@ -238,13 +245,30 @@ def _values(column: Any) -> list[Any]:
     return [words.get(at) for at in column.indices.to_pylist()]
 
 
+def as_cell(value: Any) -> Any:
+    """Return a value as a cell of a CSV in which no spreadsheet finds a formula: text that begins
+    like one gets a quotation mark in front, which ``table_rows`` takes away; NaN is empty."""
+    if isinstance(value, str):
+        return f"'{value}" if _FORMULA.match(value) else value
+    return None if value != value else value
+
+
+def csv_text(columns: Sequence[str], rows: Iterable[Iterable[Any]]) -> str:
+    """Return rows as CSV, their values as ``as_cell`` gives them."""
+    cells = [list(columns), *(list(map(as_cell, row)) for row in rows)]
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerows(cells)
+    if "\r" in text.getvalue():  # in a name, which is not put in quotes for that
+        text = io.StringIO()
+        csv.writer(text, lineterminator="\n", quoting=csv.QUOTE_NONNUMERIC).writerows(cells)
+    return text.getvalue()
+
+
 def table_bytes(columns: Mapping[str, Any], suffix: str) -> bytes:
     """Return named columns of equal length as a file with that ending; NaN becomes null."""
     if suffix == ".csv":
-        text = io.StringIO()
-        rows = csv.writer(text, lineterminator="\n", quoting=csv.QUOTE_NONNUMERIC)  # names hold \r
-        rows.writerows([list(columns), *zip(*columns.values(), strict=True)])
-        return text.getvalue().encode()
+        values = (v if isinstance(v, list) else v.tolist() for v in columns.values())
+        return csv_text(list(columns), zip(*values, strict=True)).encode()
     pyarrow = need("pyarrow", _REMEDY)
     table = pyarrow.table(
         {name: pyarrow.array(values, from_pandas=True) for name, values in columns.items()}

@@ -11,7 +11,8 @@ from pathlib import Path
 import msgspec
 
 from dejacue.errors import InputError, in_file
-from dejacue.files.documents import Finite, declared, read_json
+from dejacue.files.documents import declared, read_json
+from dejacue.records.fields import Finite
 from dejacue_paper.data.layouts.records import Clip, Dataset, Layout, check, scenes_in
 
 SPLITS = ("train", "val", "test")
