@@ -16,8 +16,6 @@ import dejacue
 from dejacue.cli.tables import objects_table
 from dejacue.errors import Cancelled, SeveralProblems
 from dejacue.finding.by_name import read_search, table_row
-from dejacue.finding.job import Job
-from dejacue.finding.where import object_source
 from dejacue.masks import open_masks
 from dejacue.models.detectors import Detection
 from dejacue.models.trackers import read_notes
@@ -303,13 +301,9 @@ def test_the_right_instance_in_random_films(tmp_path) -> None:
         path = write_video(tmp_path / f"{seed}.mp4", film.frames, RATE)
         if not any(film.places):
             continue
-        job = Job(
-            video=path,
-            where=object_source(names="cup", detector=CupDetector(), tracker=Colour()),
-            objects="all",
-        )
-        observed = job.observe(encoder=ColourRows())
-        for shown in tracks(observed.masks, path).values():
+        models = {"detector": CupDetector(), "tracker": Colour(), "encoder": ColourRows()}
+        masks = dejacue.locate_object(path, name="cup", objects="all", **models)
+        for shown in tracks(masks, path).values():
             seen = [cup for cup in shown if cup is not None]
             cup = max(set(seen), key=seen.count)
             truth = [cup if cup in places else None for places in film.places]

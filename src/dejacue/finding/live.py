@@ -17,10 +17,10 @@ from dejacue.errors import InputError, StrPath, counted
 from dejacue.files.findings import Pictures, Provenance
 from dejacue.files.histories import read_history
 from dejacue.finding._encode import history_warnings
-from dejacue.finding._readout import LoadedVocabulary, VocabularySource
+from dejacue.finding._readout import VocabularySource, encode_words, load_words, name_of
 from dejacue.finding.build import EncoderInfo
 from dejacue.finding.finding import Finding
-from dejacue.finding.job import EncoderOptions
+from dejacue.finding.request import Lazy, loaded_encoder, unwrapped
 from dejacue.masks.reader import MIN_NOTED_OUTSIDE, share_outside
 from dejacue.method.coordinates import Coordinates
 from dejacue.method.live import DELAY_S, LiveReading
@@ -53,9 +53,9 @@ class Live:
 
     def __init__(
         self,
-        vocabulary: VocabularySource,
+        vocabulary: VocabularySource | Lazy,
         *,
-        encoder: Encoder | str | None = None,
+        encoder: Encoder | str | Lazy | None = None,
         readout: str | Readout = DEFAULT_READOUT,
         coordinates: str | Coordinates | None = None,
         delay_s: float = DELAY_S,
@@ -64,17 +64,20 @@ class Live:
         on_update: Callable[[Update], object] | None = None,
         id: str = "live",
         pictures: bool = False,
-        encoder_options: EncoderOptions | None = None,
     ) -> None:
-        options = encoder_options or EncoderOptions()
-        words = LoadedVocabulary.load(vocabulary, options)
+        source, options = unwrapped(vocabulary)
+        words, name, templates = (
+            load_words(source, **options),
+            name_of(source),
+            options.get("templates"),
+        )
         known = read_history(like) if isinstance(like, str | os.PathLike) else like
-        self.encoder = options.load(encoder)
+        self.encoder = loaded_encoder(encoder)
         self._info = EncoderInfo.of(self.encoder)
-        encoded, self._warnings = words.encoded(self.encoder)
+        encoded, self._warnings = encode_words(words, self.encoder, templates=templates, name=name)
         if encoded.encoder not in (None, self.encoder.identity):
             raise InputError(
-                f'{words.name}: was encoded with "{encoded.encoder}", but images are encoded with '
+                f'{name}: was encoded with "{encoded.encoder}", but images are encoded with '
                 f'"{self.encoder.identity}"; use the same encoder for both'
             )
         self.reading = LiveReading(
@@ -89,7 +92,7 @@ class Live:
         self._cut_off, self._most_cut_off = 0, 0.0  # boxes that stick out, and the largest share
         self._recent: deque[NDArray[np.float32]] = deque(maxlen=JUDGED_ROWS)
         self._album = PictureAlbum() if pictures else None
-        self._provenance = Provenance(encoder=self.encoder.identity, prompts=options.templates)
+        self._provenance = Provenance(encoder=self.encoder.identity, prompts=templates)
 
     def push(
         self,
@@ -126,7 +129,7 @@ class Live:
         update = self.reading.push(row, frame=frame, time_s=time_s, source=source)
         self._looked += 1
         if self._album is not None:
-            self._album.see(update.frame, lambda: image, [seen])
+            self._album.see(update.frame, lambda: image, {"": seen})
         return self._announced(update)
 
     def flush(self) -> Update:
@@ -152,7 +155,7 @@ class Live:
         all_warnings = (*doubtful, *history_warnings(history), *self._warnings)
         pictures = Pictures({}, {})
         if self._album is not None:
-            pictures = self._album.pictures(0, int(history.frames[0]))
+            pictures = self._album.pictures("", int(history.frames[0]))
         timeline = self.reading.finish(history)
         if provenance is not None:
             provenance = replace(
