@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import doctest
+import importlib
 import json
 import logging
 import re
@@ -90,6 +92,14 @@ def counted(monkeypatch, place, name: str) -> list[object]:
 
 def windows(finding: Finding) -> list[tuple[str, tuple[int, int]]]:
     return [(interval.state, tuple(interval.window)) for interval in finding]
+
+
+@pytest.mark.parametrize("name", ["locate", "_encode", "_readout", "request"])
+def test_the_examples_in_docstrings_run(name, tmp_path, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    results = doctest.testmod(importlib.import_module(f"dejacue.finding.{name}"))
+    assert results.attempted > 0
+    assert results.failed == 0
 
 
 # One call

@@ -72,7 +72,7 @@ def encode(
     >>> masks = locate_object(scene / "scene.mp4", masks=scene / "Annotations", objects=1)
     >>> histories = encode(scene / "scene.mp4", masks, "mini")
     >>> list(histories), len(histories["scene"])
-    (['scene'], 80)
+    (['scene'], 110)
     """
     video = video if isinstance(video, Video) else open_video(video)
     if not isinstance(masks, Masks) or not masks.objects:

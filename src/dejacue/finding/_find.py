@@ -332,8 +332,8 @@ def read_again(saved: Finding, request: FindRequest, *, marking: bool = False) -
 def names_states(request: FindRequest) -> bool:
     """Return whether words, examples or other findings say what the states are."""
     states, of_words = unwrapped(request.states)
-    shown = request.examples or of_words.get("changes") or read_teachers(request.like)
-    return states is not None or bool(shown)
+    teachers = not isinstance(request.like, list | tuple) or len(request.like) > 0
+    return states is not None or bool(request.examples or of_words.get("changes")) or teachers
 
 
 def marked(
@@ -353,7 +353,8 @@ def _check_weights(encoder: Encoder | str | Lazy | None, way: str, where: dict[s
     default = default_encoder_of(encoder)
     models = {} if default is None else {"encoder": default}
     models |= models_for(way, where["name"], where["tracker"], where["detector"])
-    if list(models) != ["tracker"]:  # alone, it is looked for when the prompts are checked
+    alone = list(models) == ["tracker"]  # it is looked for when the prompts are checked
+    if models and not alone:
         check_models(**models)
 
 

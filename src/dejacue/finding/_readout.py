@@ -191,12 +191,14 @@ def read(
     names        of history and vocabulary, for errors
     options      readout, coordinates, smoothing, diagnostics, kernel: those of ``locate``
 
+    >>> from dejacue import encode, locate_object
     >>> from dejacue.demo import write_demo
-    >>> from dejacue.finding._encode import encode
     >>> scene = write_demo("cup", overwrite=True)
     >>> masks = locate_object(scene / "scene.mp4", masks=scene / "Annotations", objects=1)
     >>> history = encode(scene / "scene.mp4", masks, "mini")["scene"]
-    >>> read(history, scene / "vocabulary.yaml").states
+    >>> timeline = read(history, scene / "vocabulary.yaml")
+    >>> [interval.state for interval in timeline]
+    ['full', 'half full', 'empty']
     """
     source, words = names or (f"history {history.id}", name_of(vocabulary))
     notes: tuple[Note, ...] = ()

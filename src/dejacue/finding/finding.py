@@ -491,9 +491,11 @@ def strip_pictures(
 def read_teachers(like: Like | Sequence[Like]) -> tuple[Confirmed, ...]:
     """Return the findings that states are learnt from; paths are those of their folders."""
     several = like if isinstance(like, list | tuple) else (like,)
-    is_path = [isinstance(teacher, str | os.PathLike) for teacher in several]
-    pairs = zip(several, is_path, strict=True)
-    return as_teachers([Finding.read(item) if path else item for item, path in pairs])
+    teachers = [
+        Finding.read(teacher) if isinstance(teacher, str | os.PathLike) else teacher
+        for teacher in several
+    ]
+    return as_teachers(teachers) if teachers else ()
 
 
 def check_teachers(teachers: Iterable[Confirmed], history: HasOrigin | Encoder) -> None:
@@ -511,9 +513,11 @@ def check_teachers(teachers: Iterable[Confirmed], history: HasOrigin | Encoder) 
         raise InputError(f"{problem}; {remedy}")
 
 
-def teacher_notes(teachers: Iterable[Confirmed], history: History) -> list[Note]:
+def teacher_notes(teachers: Sequence[Confirmed], history: History) -> list[Note]:
     """Return a note on teachers that show the whole picture where the history shows an object cut
     out of it, or the reverse."""
+    if not teachers:
+        return []
     whole = sees_whole_picture(history)
     unlike = [
         shortened(teacher.history.id)

@@ -83,9 +83,9 @@ def locate_object(
 
     >>> from dejacue.demo import write_demo
     >>> scene = write_demo("cup", overwrite=True)
-    >>> masks = locate_object(scene / "scene.mp4", box=(120, 80, 300, 260), fixed=True)
-    >>> masks.objects, masks.notes
-    ({'scene': None}, ('the box stays where it was drawn; nothing is tracked',))
+    >>> masks = locate_object(scene / "scene.mp4", box=(65, 35, 128, 119), fixed=True)
+    >>> masks.objects, masks.tracker
+    ({'scene': None}, 'fixed region')
     """
     video = video if isinstance(video, Video) else open_video(video)
     id = id or video.name
