@@ -209,6 +209,7 @@ def findings_of(
     way, progress = way_of(**where), request.progress or default_progress()
     like, (states, of_words) = read_teachers(request.like), unwrapped(request.states)
 
+    # the video and the words
     video = request.opened()
     if folder is not None:
         check_place(folder, folder=True)
@@ -222,14 +223,16 @@ def findings_of(
             **of_words,
         )
         _check_examples(vocabulary, video)
+
+    # what is wrong with the input is said before a model is loaded and an object followed
     if way == "name":
-        where["name"] = where["name"] or (vocabulary and vocabulary.object)
+        if vocabulary is not None and not where["name"]:
+            where["name"] = vocabulary.object
         check_named(video, where["name"])
     part = request.encoder
     if unwrapped(part)[0] is None and like:
         part = Lazy(encoder_name(like[0].history), unwrapped(part)[1])
     _check_weights(part, way, where)
-    # what is wrong with the input is said before a model is loaded and an object followed
     masks = locate_object(video, **where) if way == "masks" else None
     encoder = loaded_encoder(part)
     check_teachers(like, encoder)
@@ -245,12 +248,15 @@ def findings_of(
             video=str(video.path),
         )
         _check_examples(vocabulary, video)  # those from elsewhere may be of this video
+
+    # Masks
     if masks is None:
         masks = locate_object(video, **where, encoder=encoder, folder=folder, progress=progress)
     if single and len(masks.objects) > 1:
         problem = f"holds {', '.join(masks.objects)}, but find returns one"
         raise InputError(f"{video.path}: {problem}; use find_each for all")
 
+    # History
     facts = [*vocabulary.frame_examples, *vocabulary.changes] if vocabulary is not None else []
     max_fps = request.max_fps(encoder)
     if facts and max_fps is not None:  # of the file: all frames are looked at
@@ -268,6 +274,7 @@ def findings_of(
     )
     seen = pictures_of(video, masks, histories, album, folder) if pictures else {}
 
+    # Timeline, Finding
     path, stream = isinstance(request.video, str | os.PathLike), request.sampled.stream
     provenance = _provenance(request, part, masks, video, encoder, templates)
     notes, findings = (*masks.notes, *left_out(video, masks, histories)), []

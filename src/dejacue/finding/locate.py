@@ -208,6 +208,8 @@ def check_named(video: Video, name: Any) -> None:
 
 def _given(video: Video, masks: Any, id: str, objects: Objects) -> Masks:
     source, options = unwrapped(masks)
+    if isinstance(source, Masks) and source.objects and objects is None:
+        return source  # it is said already
     if isinstance(source, Masks):
         track = None if source.in_memory else read_notes(source.path)
     else:
