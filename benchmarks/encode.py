@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 from _common import Parser, timed
 
-from dejacue.finding.build import build_history
+from dejacue.finding.build import build_histories
 from dejacue.models.encoders.siglip import TorchSiglip
 from dejacue.video.crops import crop, picture
 from dejacue.video.video import Frame
@@ -116,8 +116,11 @@ def main() -> None:
     ours.encode_images(crops)
     many = [crops[k % batch] for k in range(min(n, 40 * batch))]
     encode = len(many) / seconds(lambda: ours.encode_images(many))
-    build_history(Frames(4 * batch), masks, ours, croppers=options.croppers)
-    whole = n / seconds(lambda: build_history(Frames(n), masks, ours, croppers=options.croppers))
+    one = {"object": None}
+    build_histories(Frames(4 * batch), masks, ours, one, croppers=options.croppers)
+    whole = n / seconds(
+        lambda: build_histories(Frames(n), masks, ours, one, croppers=options.croppers)
+    )
     cropping = Frames(min(n, 2000))
     only = min(n, 2000) / seconds(
         lambda: [picture(f.image, masks.unions(f, [None])[0], 224) for f in cropping.lazy_frames()]

@@ -6,7 +6,7 @@ Compared in one run, in frames a second:
     decoding alone     all cores, one file and one thread each: nothing but FFmpeg       floor A
     the tower alone    bytes on the device → rows, as it is and compiled                 floor B
     many files → rows  ``dejacue.ingest`` into a store                                    the path
-    one file → rows    ``build_history``
+    one file → rows    ``encode``
 
 and the path as a share of the slower floor. Shared machines change their speed from minute to
 minute: ``--repeat`` measures decoding and the path by turns, and compares the means. The model has
@@ -228,13 +228,11 @@ def path_rate(lines: list[dict], encoder, folder: Path, workers: int) -> tuple[f
 
 
 def one_rate(line: dict, encoder) -> float:
-    from dejacue import build_history, open_masks, open_video
+    from dejacue import encode, open_masks, open_video
 
     masks = open_masks(line["masks"])
     start = time.perf_counter()
-    history = build_history(
-        open_video(line["video"]), masks, encoder, croppers=min(16, os.cpu_count() or 1)
-    )
+    (history,) = encode(open_video(line["video"]), masks, encoder).values()
     return len(history) / (time.perf_counter() - start)
 
 

@@ -5,7 +5,7 @@
 
 Rendered scenes of 640 × 360 as H.264 with masks as PNG. *Decoding and cropping* is decode() in as
 many workers as ingest takes, whose chunks are read and dropped; *encoding* is the encoder on
-crops that are there. A loop of build_history is what ingest replaces. The last two lines send
+crops that are there. A loop of encode is what ingest replaces. The last two lines send
 chunks of 256 crops of 224 × 224 from one process to another.
 
 --ray compares the engines on this machine, in turns, three times each (the best counts). Ray is up
@@ -32,11 +32,11 @@ from typing import Any
 import numpy as np
 from _common import Parser, timed
 
-from dejacue import Store, build_history, ingest, load_encoder
+from dejacue import Store, encode, ingest, load_encoder, locate_object
 from dejacue.corpus import cluster
+from dejacue.corpus.ingest.chunks import Chunk
 from dejacue.corpus.ingest.manifest import Item, as_items
 from dejacue.corpus.ingest.worker import Decoding, Worker, decode
-from dejacue.finding.build import Chunk
 from dejacue.models.encoders.base import ImageEncoder
 from dejacue_paper.data.rendered import render, write_scene
 
@@ -93,7 +93,8 @@ def measure(folder: Path, count: int, frames: int, name: str) -> Iterator[tuple[
 
     def loop() -> None:
         for row in rows:
-            build_history(row["video"], row["masks"], encoder, objects=1, id=row["id"])
+            masks = locate_object(row["video"], masks=row["masks"], objects=1, id=row["id"])
+            encode(row["video"], masks, encoder)
 
     alone = timed(lambda: [encoder.encode_images(crops) for _ in range(10)]) / 10 / len(crops)
     decoding = timed(lambda: decoded(items, how, workers))
@@ -103,7 +104,7 @@ def measure(folder: Path, count: int, frames: int, name: str) -> Iterator[tuple[
     again = timed(lambda: ingest(rows, folder / "store", encoder=encoder))
     yield f"encoding alone ({name})", f"{1 / alone:,.0f} crops/s"
     yield f"decoding and cropping alone, processes: {workers}", f"{total / decoding:,.0f} crops/s"
-    yield "a loop of build_history", f"{total / one_by_one:,.0f} crops/s"
+    yield "a loop of encode", f"{total / one_by_one:,.0f} crops/s"
     yield f"ingest, {count} videos, {total} crops", f"{total / whole:,.0f} crops/s"
     yield "the same again, everything already there", f"{again:.1f} s"
 

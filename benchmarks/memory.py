@@ -21,7 +21,8 @@ from pathlib import Path
 import numpy as np
 from _common import Parser
 
-from dejacue import build_history, open_masks, open_video
+from dejacue import open_masks, open_video
+from dejacue.finding.build import build_histories
 from dejacue.models.encoders import Encoder
 from dejacue.models.encoders.mini import Mini
 
@@ -131,13 +132,14 @@ def main() -> None:
                 share = marks.pop(0) / options.frames
                 print(f"{share:5.0%}  {resident_mb():6.0f} MB", flush=True)
 
-        history = build_history(
+        (history,) = build_histories(
             open_video(folder / "long.mp4"),
             open_masks(folder / "boxes.csv"),
             encoder,
+            {"long": None},
             partial=folder / "partial",
             progress=tell,
-        )
+        ).values()
         seconds = time.perf_counter() - start
         partial_bytes = (folder / "partial").stat().st_size  # less where two crops are the same
     peak = peak_mb()

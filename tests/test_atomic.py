@@ -7,11 +7,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from helpers.histories import build_history
 
 from dejacue import InputError
 from dejacue.atomic import left_folder, temporary_folder, write_bytes, write_whole
 from dejacue.files.partial import PartialFile
-from dejacue.finding.build import build_history
 from dejacue.masks import open_masks
 from dejacue.models.encoders.mini import Mini
 from dejacue.video.video import write_video

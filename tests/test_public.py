@@ -28,8 +28,9 @@ HEAVY = (
 NAMES = """
     __version__ find find_each Sampling Finding Interval Timeline
     History Vocabulary Example Reference
-    Video Masks open_video open_masks load_encoder encode_vocabulary build_history
-    track load_tracker Prompt Store ingest evaluate Live check_words
+    Video Masks open_video open_masks load_encoder encode_vocabulary
+    locate_object encode read
+    load_tracker Prompt Store ingest evaluate Live check_words
     locate DejaCueError InputError
 """
 

@@ -21,7 +21,7 @@ from data_sets import (
 )
 from helpers.errors import refused
 
-from dejacue import build_history, open_masks
+from dejacue import encode, locate_object, open_masks
 from dejacue.corpus.ingest import read_manifest
 from dejacue.files import read_references, read_vocabulary
 from dejacue.method import Window
@@ -101,7 +101,9 @@ def test_a_manifest_is_one_that_ingest_takes(tmp_path) -> None:
     path = tmp_path / "lists" / "all.csv"
     assert write_manifest(path, open_dataset(tmp_path / "data")) == {}
     items = read_manifest(path)
-    assert [(item.id, item.objects, item.where.kind) for item in items] == [
+    assert [
+        (item.id, item.request.objects, item.request.masks.options.get("kind")) for item in items
+    ] == [
         ("7_peel_onion", "all", "indexed"),
         ("8_cut_tomato", "all", "indexed"),
     ]
@@ -224,7 +226,9 @@ def test_youtube_vos_with_all_frames_takes_every_fifth(tmp_path) -> None:
     cat, _ = open_dataset(youtube_vos(tmp_path, range(27)))
     assert cat.sampling == {"stride": 5}
     assert [frame.source for frame in cat.open()] == [0, 5, 10, 15, 20, 25]
-    history = build_history(cat.open(), cat.masks, "mini", objects=cat.objects, id=cat.id)
+    video = cat.open()
+    masks = locate_object(video, masks=cat.masks, objects=cat.objects, id=cat.id)
+    history = encode(video, masks, "mini")[cat.id]
     assert list(history.frames) == list(range(6))  # one run, where every frame would give six
 
 
@@ -301,7 +305,7 @@ def test_the_command_writes_what_other_commands_take(tmp_path, dejacue) -> None:
     assert words.states["onion half"] == ("onion half",)
     assert words.object == "onion"
     (item,) = read_manifest(out / "m.csv")
-    assert (item.id, item.objects) == ("7_peel_onion_1", (1,))
+    assert (item.id, item.request.objects) == ("7_peel_onion_1", (1,))
 
 
 def test_nothing_is_written_where_one_of_the_files_cannot_be(tmp_path, dejacue) -> None:

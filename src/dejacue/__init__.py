@@ -21,11 +21,13 @@ if TYPE_CHECKING:  # the same for type checkers
     from dejacue.errors import DejaCueError as DejaCueError
     from dejacue.errors import InputError as InputError
     from dejacue.evaluation.evaluate import evaluate as evaluate
+    from dejacue.finding._encode import encode as encode
     from dejacue.finding._find import find as find
     from dejacue.finding._find import find_each as find_each
-    from dejacue.finding.build import build_history as build_history
+    from dejacue.finding._readout import read as read
     from dejacue.finding.finding import Finding as Finding
     from dejacue.finding.live import Live as Live
+    from dejacue.finding.locate import locate_object as locate_object
     from dejacue.finding.request import Sampling as Sampling
     from dejacue.finding.words import check_words as check_words
     from dejacue.masks import Masks as Masks
@@ -35,7 +37,6 @@ if TYPE_CHECKING:  # the same for type checkers
     from dejacue.models.encoders import load_encoder as load_encoder
     from dejacue.models.trackers import Prompt as Prompt
     from dejacue.models.trackers import load_tracker as load_tracker
-    from dejacue.models.trackers import track as track
     from dejacue.records import Example as Example
     from dejacue.records import History as History
     from dejacue.records import Interval as Interval
@@ -57,8 +58,10 @@ _NAMES = {
     "video.video": "Video open_video",
     "masks": "Masks open_masks",
     "models.encoders": "load_encoder encode_vocabulary",
-    "finding.build": "build_history",
-    "models.trackers": "track load_tracker Prompt",
+    "finding.locate": "locate_object",
+    "finding._encode": "encode",
+    "finding._readout": "read",
+    "models.trackers": "load_tracker Prompt",
     "method.localization": "locate",
     "corpus": "Store",
     "evaluation.evaluate": "evaluate",

@@ -21,18 +21,20 @@ import numpy as np
 import pytest
 from helpers import TESTS
 from helpers.errors import refused
+from helpers.histories import build_history
 from helpers.ingest import FRAMES, Counting, make_video
 from PIL import Image
 
-from dejacue import InputError, Store, build_history, ingest
+from dejacue import InputError, Store, ingest
 from dejacue.atomic import lock_folder
 from dejacue.corpus import Busy, Failure, _file
 from dejacue.corpus.ingest import Item, read_manifest, worker, writer
+from dejacue.corpus.ingest.chunks import Chunk, End, Failed, HistoryBuilder
 from dejacue.corpus.ingest.manifest import MAX_PROBLEMS, as_items
 from dejacue.corpus.ingest.worker import Decoding, decode
 from dejacue.errors import Cancelled, MissingExtra, SeveralProblems, extra
 from dejacue.files import read_history, remote
-from dejacue.finding.build import Chunk, EncoderInfo, End, Failed, HistoryBuilder
+from dejacue.finding.build import EncoderInfo
 from dejacue.report.thumbnails import Album
 
 
@@ -79,10 +81,15 @@ def test_a_manifest_says_what_goes_where(tmp_path, videos) -> None:
     header, rest = lines.read_text(encoding="utf-8").split("\n", 1)
     capitals = header.upper().replace("CAMERA", "camera")  # an unknown name stays as it is
     assert read_manifest(write_csv(tmp_path / "c.csv", f"{capitals}\n{rest}")) == [first, second]
-    assert (first.id, first.objects, first.object) == ("first", (1, 2), "cup")
-    assert (first.sampling.fps, first.extra, first.source) == (2.5, {"camera": "left"}, "a.mp4")
+    assert (first.id, first.request.objects, first.object) == ("first", (1, 2), "cup")
+    assert (first.request.sampled.fps, first.extra, first.source) == (
+        2.5,
+        {"camera": "left"},
+        "a.mp4",
+    )
     assert first.video == str(tmp_path / "a.mp4")
-    assert (second.id, second.objects, second.masks) == ("a", "all", str(tmp_path / "b.csv"))
+    assert (second.id, second.request.objects) == ("a", "all")
+    assert second.request.masks.name == str(tmp_path / "b.csv")
     rows = [
         {
             "video": "a.mp4",

@@ -26,7 +26,6 @@ from dejacue.corpus.ingest import on_ray, writer
 from dejacue.corpus.ingest.manifest import as_items
 from dejacue.corpus.ingest.worker import Decoding, Worker
 from dejacue.corpus.ingest.writer import Ingested, IngestRun, RayOptions, Writer
-from dejacue.finding.job import EncoderOptions
 from dejacue.video.video import write_video
 
 pytestmark = [
@@ -195,11 +194,11 @@ def test_batches_that_actors_do_not_keep_are_kept_here(videos, tmp_path) -> None
     store, how = Store.create(tmp_path / "s"), Decoding.of(Counting(tmp_path / "b", True))
     (item,) = as_items(videos[:1])
     encoder = Counting(tmp_path / "b", True)
-    shared = on_ray.RemoteSettings(how, encoder, EncoderOptions(), tmp_path / "nowhere")
+    shared = on_ray.RemoteSettings(how, encoder, tmp_path / "nowhere")
 
     def passed(stop: int | None) -> Ingested:
-        target, options = Writer(store), EncoderOptions()
-        run = IngestRun(iter([item]), 1, encoder, how, target, None, encoder, options, RayOptions())
+        target = Writer(store)
+        run = IngestRun(iter([item]), 1, encoder, how, target, None, encoder, RayOptions())
         joined, encode = on_ray._Joined(run), on_ray.EncoderActor(shared)
         rows = list(on_ray.decode_rows(joined.begin(item), shared))
         for row in sorted(rows, key=lambda row: -row["part"])[:stop]:  # whatever the order

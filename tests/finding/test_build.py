@@ -8,12 +8,13 @@ import numpy as np
 import pytest
 from helpers.clips import Boxes, Still
 from helpers.errors import refused
+from helpers.histories import build_history
 from PIL import Image
 
 from dejacue import History, InputError, Vocabulary, locate
 from dejacue.files import partial, read_history
 from dejacue.files.partial import PartialRows
-from dejacue.finding.build import EncoderInfo, build_histories, build_history, prefetch
+from dejacue.finding.build import EncoderInfo, build_histories, prefetch
 from dejacue.masks import open_masks
 from dejacue.models.encoders import encode_vocabulary, load_encoder
 from dejacue.models.encoders.base import Encoder
@@ -68,24 +69,9 @@ def test_an_object_that_is_never_visible_is_refused() -> None:
         build_history(Still(), Boxes(), Means(), objects=[9], id="cup")
 
 
-def test_one_id_may_be_a_number_and_words_a_plain_mapping() -> None:
-    assert len(build_history(Still(), Boxes(), Means(), objects=1)) == 8
-    with refused("objects", "all"):
-        build_history(Still(), Boxes(), Means(), objects="all")
+def test_the_words_to_encode_may_be_a_plain_mapping() -> None:
     vocabulary = encode_vocabulary({"empty": ["empty cup"], "full": "full cup"}, Means())
     assert vocabulary.descriptions == ("empty cup", "full cup")
-
-
-def test_options_of_opening_reach_the_video_and_the_masks(scene) -> None:
-    folder, rendered = scene
-    arguments = (folder / "scene.mp4", folder / "Annotations", Means())
-    history = build_history(*arguments, objects=1, stride=3, match="source")
-    visible = [k for k in range(0, len(rendered.visible), 3) if rendered.visible[k]]
-    assert history.source_frames.tolist() == visible
-    with refused("option of build_history", "strid"):
-        build_history(*arguments, strid=3)
-    with refused("stride"):
-        build_history(open_video(arguments[0]), *arguments[1:], stride=3)
 
 
 def test_masks_of_several_objects_are_refused_and_their_ids_named(tmp_path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import gc
 import io
 
 import numpy as np
@@ -16,8 +17,6 @@ import dejacue
 from dejacue.cli.tables import objects_table
 from dejacue.errors import Cancelled, SeveralProblems
 from dejacue.finding.by_name import read_search, table_row
-from dejacue.finding.job import Job
-from dejacue.finding.where import object_source
 from dejacue.masks import open_masks
 from dejacue.models.detectors import Detection
 from dejacue.models.trackers import read_notes
@@ -111,6 +110,24 @@ def test_the_name_comes_from_the_vocabulary_and_each_object_can_be_asked_for(pat
     assert [finding.history.id for finding in findings] == ["film-1", "film-2"]
     second = dejacue.find(path, words, objects=2, **options)
     assert (second.history.features == findings[1].history.features).all()
+
+
+def test_masks_that_are_located_are_taken_as_they_are(path) -> None:
+    masks = dejacue.locate_object(
+        path, name="cup", detector=CupDetector(), tracker=Colour(), encoder=ColourRows()
+    )
+    assert masks.objects == {"film": frozenset([1])}  # the best of two
+    assert masks.ids() == (1, 2)
+    words = {"examples": {"early": [0], "late": [40]}, "encoder": ColourRows()}
+    finding = dejacue.find(path, masks=masks, **words)
+    (history,) = dejacue.encode(path, masks, ColourRows()).values()
+    assert np.array_equal(finding.history.features, history.features)
+    assert set(masks.notes) <= set(finding.warnings)
+    folder = masks.path.parent
+    assert folder.is_dir()
+    del masks, finding
+    gc.collect()
+    assert not folder.exists()  # nothing reads them any more
 
 
 def test_an_object_that_leaves_and_returns_elsewhere_is_followed_again(tmp_path) -> None:
@@ -303,13 +320,9 @@ def test_the_right_instance_in_random_films(tmp_path) -> None:
         path = write_video(tmp_path / f"{seed}.mp4", film.frames, RATE)
         if not any(film.places):
             continue
-        job = Job(
-            video=path,
-            where=object_source(names="cup", detector=CupDetector(), tracker=Colour()),
-            objects="all",
-        )
-        observed = job.observe(encoder=ColourRows())
-        for shown in tracks(observed.masks, path).values():
+        models = {"detector": CupDetector(), "tracker": Colour(), "encoder": ColourRows()}
+        masks = dejacue.locate_object(path, name="cup", objects="all", **models)
+        for shown in tracks(masks, path).values():
             seen = [cup for cup in shown if cup is not None]
             cup = max(set(seen), key=seen.count)
             truth = [cup if cup in places else None for places in film.places]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import doctest
+import importlib
 import json
 import logging
 import re
@@ -9,7 +11,6 @@ import sys
 from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -26,20 +27,19 @@ from dejacue import (
     Sampling,
     Timeline,
     Vocabulary,
+    encode,
     find,
     find_each,
     load_encoder,
+    locate_object,
     open_masks,
     open_video,
+    read,
 )
 from dejacue.errors import Cancelled
 from dejacue.files import read_history, read_vocabulary, write_history, write_vocabulary
-from dejacue.finding import _find, _readout, job, where
-from dejacue.finding._encode import encode
-from dejacue.finding._readout import MoreExamples, apply_readout, encoded_words
-from dejacue.finding.job import EncoderOptions, Job
-from dejacue.finding.request import LazyModel
-from dejacue.finding.where import object_source
+from dejacue.finding import _find, _readout, locate
+from dejacue.finding.request import Lazy
 from dejacue.masks import _masks, labels, write_masks
 from dejacue.method import Reading, Window, kernel
 from dejacue.method.strips import marked
@@ -47,6 +47,7 @@ from dejacue.models.encoders.mini import Mini
 from dejacue.progress import NotebookBar, default_progress, silent
 from dejacue.report import thumbnails
 from dejacue.report.exports import EXPORTS
+from dejacue.video import video as video_module
 from dejacue.video.video import Video, write_video
 from dejacue_paper import generate
 from dejacue_paper.data.rendered import render, write_scene
@@ -92,6 +93,14 @@ def counted(monkeypatch, place, name: str) -> list[object]:
 
 def windows(finding: Finding) -> list[tuple[str, tuple[int, int]]]:
     return [(interval.state, tuple(interval.window)) for interval in finding]
+
+
+@pytest.mark.parametrize("name", ["locate", "_encode", "_readout", "request"])
+def test_the_examples_in_docstrings_run(name, tmp_path, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    results = doctest.testmod(importlib.import_module(f"dejacue.finding.{name}"))
+    assert results.attempted > 0
+    assert results.failed == 0
 
 
 # One call
@@ -152,10 +161,11 @@ def test_an_example_behind_the_last_frame_is_refused_before_anything_is_encoded(
 ) -> None:
     frames = [frame.image for frame in open_video(scene / "scene.mp4", end=9)]
     path = write_video(tmp_path / f"short{suffix}", frames, 10)
-    loaded = counted(monkeypatch, EncoderOptions, "load")
-    for facts in ({"empty": 10}, {"full": "1.2s"}, MoreExamples(changes=[99])):
+    loaded = counted(monkeypatch, _find, "loaded_encoder")
+    changed = Lazy(WORDS, {"changes": [99]})
+    for words, facts in ((WORDS, {"empty": 10}), (WORDS, {"full": "1.2s"}), (changed, None)):
         with refused(path, "is past the last frame (9)"):
-            find(path, WORDS, whole=True, encoder="mini", examples=facts)
+            find(path, words, whole=True, encoder="mini", examples=facts)
     assert loaded == []
     path_in_itself = {"empty": f"{path}@10"}
     monkeypatch.setattr(Mini, "encode_images", lambda *_: pytest.fail("is encoded"))
@@ -164,8 +174,8 @@ def test_an_example_behind_the_last_frame_is_refused_before_anything_is_encoded(
 
 
 def test_video_masks_and_vocabulary_are_opened_once_and_decoded_once(cup, monkeypatch) -> None:
-    videos = counted(monkeypatch, job, "open_video")
-    masks = counted(monkeypatch, where, "open_masks")
+    videos = counted(monkeypatch, video_module, "open_video")
+    masks = counted(monkeypatch, locate, "open_masks")
     words = counted(monkeypatch, _readout, "read_vocabulary")
     passes = counted(monkeypatch, Video, "_frames")
     finding = cup()
@@ -236,23 +246,15 @@ def test_opened_records_and_names_give_the_same_as_paths(first, scene) -> None:
 
 
 def test_the_stages_one_by_one_give_the_same(first, scene) -> None:
-    encoder = load_encoder("mini")
-    masks = scene / "Annotations"
-    (encoded,) = encode(
-        Job(
-            video=scene / "scene.mp4",
-            where=object_source(masks=masks),
-            objects=[1],
-            encoder=encoder,
-        )
-    ).values()
-    vocabulary, _ = encoded_words(scene / "vocabulary.yaml", encoded.history, encoder)
-    timeline = apply_readout(encoded.history, vocabulary, {"diagnostics": True})
+    video = open_video(scene / "scene.mp4")
+    masks = locate_object(video, masks=scene / "Annotations", objects=[1])
+    album = thumbnails.PictureAlbum()
+    (history,) = encode(video, masks, "mini", watch=album.watch).values()
+    timeline = read(history, scene / "vocabulary.yaml", diagnostics=True)
     assert set(timeline.notes) < set(first.timeline.notes)
     expected = first.timeline.replace(notes=timeline.notes)
     assert timeline.to_dict() == expected.to_dict()
-    assert encoded.file is None
-    assert encoded.pictures.thumbnails == first.thumbnails
+    assert album.pictures("scene").thumbnails == first.thumbnails
 
 
 def test_sampling_reaches_the_video_and_is_noted(cup) -> None:
@@ -643,14 +645,7 @@ def test_clips_of_an_earlier_run_do_not_stay_and_other_files_do(first, tmp_path)
 @pytest.mark.parametrize(("count", "tail"), [(1, ""), (2, ", and 1 more"), (9, ", and 8 more")])
 def test_of_several_doubts_the_first_is_a_warning_and_the_others_are_counted(count, tail) -> None:
     doubts = [(Window(3 + n, 9 + n), f"doubt {n}") for n in range(count)]
-    history = History(np.ones((4, 2)), times_s=np.arange(4) / 5)
-    warnings = _find._warnings(
-        SimpleNamespace(warnings=["of masks"], doubts=lambda name: doubts),
-        SimpleNamespace(warnings=["of words"], history=history),
-        "cup",
-    )
-    assert warnings[:2] == ["of masks", "of words"]
-    (doubt,) = warnings[2:]
+    (doubt,) = _find.doubt_notes(doubts)
     assert doubt.startswith("the tracker may be wrong in frames 3 – 9")
     assert doubt.endswith(f": doubt 0{tail}")
 
@@ -710,7 +705,7 @@ def test_bad_input_is_one_sentence_before_anything_is_decoded(
         ({"box": (1, 2, 3, 4)}, "masks"),
         ({"masks": None, "point": (1, 2), "prompts": Prompt(0, 1, (1, 2, 3, 4))}, "prompts"),
         ({"readout": "contrst"}, "readout"),
-        ({"encoder": LazyModel("mini", EncoderOptions(device="cpu"))}, "device"),
+        ({"encoder": Lazy("mini", {"device": "cpu"})}, "device"),
         ({"start": 3, "sampling": Sampling(start=2)}, "start"),
         ({"start": "soon"}, "start"),
         ({"order": ["empty", "full"], "readout": "contrast"}, "order"),

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from dejacue import Sampling, Store, find, ingest, load_encoder, open_masks, open_video
-from dejacue.finding.job import Job
+from dejacue.finding._encode import stride_for
 from dejacue.models.encoders.mini import Mini
 from dejacue_paper.data.rendered import render, write_scene
 
@@ -120,10 +120,9 @@ def test_what_is_there_keeps_the_pace_it_was_made_with(find_slowly, slow, scene,
     ("rate", "stride"), [(30, 8), (29.97, 7), (25, 6), (60, 15), (4, 1), (1, 1)]
 )
 def test_the_rule_is_a_quotient_and_no_clock(rate, stride) -> None:
-    job = Job(video="film.mp4")
-    assert job.stride_for(SimpleNamespace(rate=rate), 4.0) == stride
-    assert job.stride_for(SimpleNamespace(rate=rate), None) == 1
-    assert job.stride_for(SimpleNamespace(rate=None), 4.0) == 1  # images, which somebody has chosen
+    assert stride_for(SimpleNamespace(rate=rate), 4.0) == stride
+    assert stride_for(SimpleNamespace(rate=rate), None) == 1
+    assert stride_for(SimpleNamespace(rate=None), 4.0) == 1  # images, which somebody has chosen
 
 
 @pytest.mark.parametrize("match", ["auto", "source", "index"])

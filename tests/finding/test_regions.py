@@ -8,8 +8,6 @@ from helpers.errors import refused
 from helpers.films import RATE, ColourRows, Film
 
 import dejacue
-from dejacue.finding.job import Job
-from dejacue.finding.where import object_source
 from dejacue.masks import Region, open_masks, write_region
 from dejacue.models.trackers import Prompt
 from dejacue.video.video import open_video, write_video
@@ -49,22 +47,19 @@ def test_a_fixed_box_stays_where_it_is_and_says_so(path) -> None:
     box = (10, 5, 40, 30)
     finding = dejacue.find(path, examples=EXAMPLES, box=box, fixed=True, encoder=ColourRows())
     assert finding.provenance.tracker == "fixed region"
-    observed = Job(
-        video=path, where=object_source(prompts=[Prompt(0, 1, box=box)], fixed=True)
-    ).observe()
-    assert set(boxes_in(observed.masks, path)) == {box}
-    assert observed.warnings
+    masks = dejacue.locate_object(path, box=box, fixed=True)
+    assert set(boxes_in(masks, path)) == {box}
+    assert masks.notes
 
 
 def test_between_boxes_that_a_person_drew_the_box_moves_evenly(path, tmp_path) -> None:
     prompts = [Prompt(2, 1, box=(0, 0, 10, 10)), Prompt(12, 1, box=(20, 10, 40, 30))]
-    job = Job(video=path, where=object_source(prompts=prompts, fixed=True))
-    observed = job.observe(None, tmp_path)
-    edges = boxes_in(observed.masks, path)
+    masks = dejacue.locate_object(path, prompts=prompts, fixed=True, folder=tmp_path)
+    edges = boxes_in(masks, path)
     assert edges[:3] == [(0, 0, 10, 10)] * 3
     assert edges[7] == (10, 5, 25, 20)
     assert edges[12:] == [(20, 10, 40, 30)] * 8
-    assert observed.tracker == "boxes drawn by a person"
+    assert masks.tracker == "boxes drawn by a person"
     assert boxes_in(open_masks(tmp_path / "region.json"), path) == edges
 
 

@@ -13,7 +13,7 @@ from helpers.errors import refused
 
 from dejacue import History, InputError, Vocabulary, check_words, find, locate
 from dejacue.files import write_history, write_vocabulary
-from dejacue.finding.job import EncoderOptions
+from dejacue.finding.request import Lazy
 from dejacue.finding.words import MAX_COMPARED, MAX_PAIRS
 from dejacue.method import Contrast
 from dejacue.method.coordinates import unit_rows
@@ -229,9 +229,8 @@ def test_words_that_mini_does_not_know_are_named():
     assert spelling["full cup " + "very " * 30].cut.split() == ["very"] * 15  # 20 with "a photo of"
     assert 'the encoder does not know "grublix" and "very"; use other words' in report.notes
     raw = check_words(
-        {"empty": ["empty cup"], "full": ["full cup " + "very " * 30]},
+        Lazy({"empty": ["empty cup"], "full": ["full cup " + "very " * 30]}, {"templates": "raw"}),
         encoder="mini",
-        encoder_options=EncoderOptions(templates="raw"),
     )
     assert raw.descriptions[1].spelling.cut.split() == ["very"] * 12
 

@@ -29,7 +29,7 @@ class Boxes:
     """Object 1 is gone in frames 4 and 5; object 2 is always there; object 9 never."""
 
     path = key = "boxes"
-    problems = ()
+    problems, presence = (), {}
 
     def __init__(self, shift: int = 0) -> None:
         self.shift = shift

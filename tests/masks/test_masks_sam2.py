@@ -10,11 +10,10 @@ import pytest
 from helpers.errors import refused
 from helpers.masks import SHAPE, box, frame, union
 
-from dejacue import InputError, Live, build_history, find, find_each, load_encoder
+from dejacue import InputError, Live, encode, find, find_each, load_encoder, locate_object
 from dejacue.corpus import Store
 from dejacue.corpus.ingest import ingest
-from dejacue.finding.job import Job
-from dejacue.finding.where import InMasks
+from dejacue.finding.request import Lazy
 from dejacue.masks import open_masks, write_masks
 from dejacue.masks._arrays import SAVE
 from dejacue.masks._masks import object_groups
@@ -332,13 +331,12 @@ def test_a_dictionary_finds_what_its_files_find(scene, tmp_path) -> None:
     assert np.array_equal(from_files.history.features, finding.history.features)
     assert finding.provenance.masks is None
     assert finding.read(tmp_path / "out").provenance.masks is None
-    history = build_history(video, segments, encoder, objects=1)
+    one = locate_object(video, masks=segments, objects=1)
+    history = encode(video, one, encoder)["scene"]
     assert np.array_equal(history.features, finding.history.features)
-    with pytest.raises(InputError, match="build_history"):
-        build_history(video, segments, encoder, objects="1,2")
-    soft = logits(segments)
-    observed = Job(video=video, where=InMasks(masks=soft, kind="logits"), objects="1,2").observe()
-    assert list(observed.objects) == ["scene-1", "scene-2"]
+    soft = Lazy(logits(segments), {"kind": "logits"})
+    both = locate_object(video, masks=soft, objects="1,2")
+    assert list(both.objects) == ["scene-1", "scene-2"]
     with refused("video_segments", "1, 2"):
         find(video, words, masks=segments, encoder=encoder)
 

@@ -901,7 +901,7 @@ def test_any_text_may_name_an_example(tmp_path):
     vocabulary = read_vocabulary(tmp_path / "cup.json")
     for example in vocabulary.external_examples:
         with pytest.raises(InputError):
-            resolved(replace(vocabulary, examples=(example,)), lambda: None, "scene.mp4")
+            resolved(replace(vocabulary, examples=(example,)), None, "scene.mp4")
 
 
 @pytest.mark.parametrize(

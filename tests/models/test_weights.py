@@ -27,8 +27,7 @@ from helpers.published_model import add_smaller
 from dejacue import History, InputError, Store, find, load_encoder
 from dejacue.demo import write_demo
 from dejacue.errors import Cancelled, MissingData
-from dejacue.finding.job import EncoderOptions
-from dejacue.finding.request import LazyModel
+from dejacue.finding.request import Lazy
 from dejacue.models import catalogue as models
 from dejacue.models import weights
 from dejacue.models.catalogue import catalogue, check_model, model_named
@@ -540,8 +539,8 @@ def test_rows_of_other_precisions_have_names_and_identities_of_their_own(
     words = {"a": ["cup"], "b": ["empty cup"]}
     assert find(history, words).vocabulary.encoder == small.identity
     assert find(history, words, encoder="siglip2:int8").vocabulary.encoder == small.identity
-    options = EncoderOptions(backend="onnx", precision="int8")
-    assert find(history, words, encoder=LazyModel("siglip2", options))
+    options = {"backend": "onnx", "precision": "int8"}
+    assert find(history, words, encoder=Lazy("siglip2", options))
     for other in ("siglip2", "siglip2:torch", "siglip2:fp16"):
         with pytest.raises(InputError, match=f"siglip2:int8, not with {other}"):
             find(history, words, encoder=other)
@@ -624,7 +623,7 @@ def test_the_default_tracker_is_not_fetched_unasked(nothing, monkeypatch) -> Non
 
 
 def test_all_that_a_search_by_name_lacks_is_said_at_once(nothing, tmp_path, monkeypatch) -> None:
-    monkeypatch.setattr("dejacue.finding.where.default_tracker", lambda: "sam2")
+    monkeypatch.setattr("dejacue.finding.locate.default_tracker", lambda: "sam2")
     scene = write_demo(tmp_path / "cup")
     with pytest.raises(MissingData) as missing:
         find(scene / "scene.mp4", scene / "vocabulary.yaml")

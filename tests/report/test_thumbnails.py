@@ -14,7 +14,7 @@ def filled_album(count: int) -> PictureAlbum:
     for index in range(count):
         image = np.full((6, 8, 3), index % 256, np.uint8)
         mask = None if index % 3 == 0 else np.ones((6, 8), bool)
-        album.see(index, lambda image=image: image, [mask])
+        album.see(index, lambda image=image: image, {"cup": mask})
         assert len(album._album.items) <= 4 * MAX_PICTURES
     return album
 
@@ -32,7 +32,7 @@ def filled_album(count: int) -> PictureAlbum:
     ],
 )
 def test_twelve_pictures_lie_evenly_over_a_video_whose_length_is_not_known(count, frames) -> None:
-    pictures = filled_album(count).pictures(0)
+    pictures = filled_album(count).pictures("cup")
     assert list(pictures.thumbnails) == list(frames)
     assert max(frames) >= 0.96 * (count - 1)  # the end is seen
     assert list(pictures.crops) == [frame for frame in frames if frame % 3]

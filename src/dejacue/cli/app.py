@@ -85,7 +85,7 @@ def studio(
     """Open a page to view, correct, compare and track videos and findings in a folder."""
     from dejacue.studio.serve import serve
 
-    options = o.encoder_from(settings, device)
+    options = o.encoder_from(None, o.settings(settings, o.ENCODER_SETTINGS), device).options
     models = {"encoder": encoder, "tracker": tracker, "encoder_options": options}
     serve(places or [], host, port, not no_browser, say, new_token, **models)
 

@@ -34,9 +34,8 @@ from dejacue.cli.tables import (
 from dejacue.errors import DejaCueError, InputError
 
 if TYPE_CHECKING:
-    from dejacue.finding._find import Search
-    from dejacue.finding._readout import MoreExamples
     from dejacue.finding.finding import Finding
+    from dejacue.finding.request import FindRequest
     from dejacue.method.strips import Strip
     from dejacue.records import Reference
     from dejacue.report.exports import Export
@@ -153,20 +152,20 @@ def find(
     Without: dejacue find kitchen.mp4 --whole --encoder lite --strip -o out
     """
     from dejacue.cli.readouts import readout_from
-    from dejacue.finding._find import Search
     from dejacue.finding.finding import read_teachers
-    from dejacue.finding.request import LazyModel, Sampling
+    from dejacue.finding.request import Lazy, Sampling
     from dejacue.method.plan import ReadOptions
-    from dejacue.models.trackers import TrackerOptions, default_tracker
+    from dejacue.models.trackers import default_tracker
 
     texts = dict(o.pairs(settings, "--set", "KEY=VALUE, as in --set smoothing=0.8s"))
     values = {key: o.setting_value(key, texts.pop(key)) for key in o.SETTINGS if key in texts}
     chosen, width = readout_from(readout, texts, o.SETTINGS)
     tracked = masks is None and not whole and not fixed
     learned_tracker = tracked and (tracker or default_tracker()) is not None
-    tracker_options = TrackerOptions()
+    tracker_options = {}
     if learned_tracker:  # device and precision are for whoever has them
-        tracker_options = TrackerOptions(device, values.get("precision"))
+        given = {"device": device, "precision": values.get("precision")}
+        tracker_options = {name: value for name, value in given.items() if value is not None}
         if encoder == "mini":
             device, values = None, values | {"precision": None}
     request = o.request(
@@ -175,8 +174,8 @@ def find(
         values,
         device,
         Sampling(stride=stride, stream=stream),
-        states=vocabulary,
-        examples=_examples(example, change),
+        states=o.words_from(vocabulary, values, **({"changes": tuple(change)} if change else {})),
+        examples=_examples(example),
         like=read_teachers(like or []),
         exhaustive=exhaustive,
         masks=masks,
@@ -189,7 +188,7 @@ def find(
         end=end,
         fps=fps,
         encoder=encoder,
-        tracker=LazyModel(tracker, tracker_options),
+        tracker=Lazy(tracker, tracker_options),
         detector=values.get("detector"),
         readout=ReadOptions(
             readout=chosen,
@@ -203,25 +202,22 @@ def find(
     outputs = Outputs(
         format and format.value, output, plot, references, cut, questions, strip, marks
     )
-    find_and_show(Search(request, marking=strip or marks is not None), outputs)
+    find_and_show(request, outputs, marking=strip or marks is not None)
 
 
-def _examples(examples: o.Texts, changes: o.Texts) -> MoreExamples:
-    from dejacue.finding._readout import MoreExamples
-
+def _examples(examples: o.Texts) -> dict[str | None, list[str]] | None:
     by_state: dict[str | None, list[str]] = {}
     form = "STATE=EXAMPLE, as in --example empty=120"
     for state, text in o.pairs(examples, "--example", form):
         if not text.strip():
             raise InputError(f'--example "{state}=": give {form}')
         by_state.setdefault(state, []).append(text)
-    return MoreExamples(by_state or None, tuple(changes or ()))
+    return by_state or None
 
 
 def demo(output: Annotated[Path, o.output("Folder for the results.")] = Path("out/demo")) -> None:
     """Find the states of a cup in a short rendered video, and write a report."""
     from dejacue.demo import write_demo
-    from dejacue.finding._find import Search
     from dejacue.finding.request import FindRequest
 
     check_folder(output)
@@ -229,7 +225,7 @@ def demo(output: Annotated[Path, o.output("Folder for the results.")] = Path("ou
     video, masks, words = scene / "scene.mp4", scene / "Annotations", scene / "vocabulary.yaml"
     truth = scene / "references.json"
     request = FindRequest(video, words, masks=masks, objects=[1], encoder="mini")
-    find_and_show(Search(request), Outputs(output=output, references=truth))
+    find_and_show(request, Outputs(output=output, references=truth))
     say(
         f"again: dejacue find {video} --masks {masks} --object 1 --vocabulary {words} --encoder "
         f"mini --references {truth} --output {output}"
@@ -251,38 +247,42 @@ class Outputs:
     marks: Marks | None = None
 
 
-def find_and_show(search: Search, outputs: Outputs) -> None:
-    """Find, then write the files, the clips and the report, and show the table."""
+def find_and_show(request: FindRequest, outputs: Outputs, *, marking: bool = False) -> None:
+    """Find, then write the files, the clips and the report, and show the table.
+
+    marking   states may be named on a strip
+    """
     from dejacue.files.histories import file_name
-    from dejacue.finding._find import check_same_video
+    from dejacue.finding._find import check_same_video, read_again, saved_finding
     from dejacue.finding.finding import export_findings
     from dejacue.report._timeline import scores_of
     from dejacue.report.exports import all_notes, as_csv, as_json, labels_csv
 
-    source = Path(str(search.request.video))
+    source, saved = Path(str(request.video)), saved_finding(request.video)
     if outputs.plot is not None and outputs.plot.suffix.lower() != ".png":
         remedy = "give a name that ends in .png"
         raise InputError(f"{outputs.plot}: the plot is written as PNG; {remedy}")
     references = {
-        reference.history_id: reference for reference in _references(outputs.references, search)
+        reference.history_id: reference
+        for reference in _references(outputs.references, source, saved is not None)
     }
-    folder, file = _places(outputs, search.saved is not None)
-    _check(file, folder if search.saved is not None else None, outputs, search)
+    folder, file = _places(outputs, saved is not None)
+    _check(file, folder if saved is not None else None, outputs, request, saved, marking)
     findings: Sequence[Finding]
-    if search.saved is not None:
-        findings = search.findings()
+    if saved is not None:
+        findings = [read_again(saved, request, marking=marking)]
         if outputs.cut and findings[0].provenance.video is None:
             raise InputError(f"{source}: is a history; --cut needs the video")
     else:
-        folder = folder or _default_folder(source, file_name(search.job.open().name))
+        folder = folder or _default_folder(source, file_name(request.opened().name))
         check_same_video(folder, source)
         if file is None:
             check_folder(folder)
-        findings = _findings_of_video(search, folder, file)
-    if search.marking:
+        findings = _findings_of_video(request, folder, file, marking)
+    if marking:
         place = folder or (file.parent if file is not None else None)
         place = place or (source if source.is_dir() else source.parent)
-        findings = _with_marks(findings, search, outputs, place)
+        findings = _with_marks(findings, request, outputs, place)
         if any(finding.timeline is None for finding in findings):  # nothing is marked yet
             for finding in findings:
                 notes(*finding.warnings)
@@ -335,14 +335,14 @@ def find_and_show(search: Search, outputs: Outputs) -> None:
         raise typer.Exit(NO_ANSWER)
 
 
-def _references(path: Path | None, search: Search) -> list[Reference]:
+def _references(path: Path | None, source: Path, saved: bool) -> list[Reference]:
     """Read the references; those of another tool may count the seconds of the video or history."""
     from dejacue.files.formats.registry import format_in
 
     if path is None:
         return []
-    format, source = format_in(path), Path(str(search.request.video))
-    has_times = search.saved is None or source.suffix.lower() == ".npz"
+    format = format_in(path)
+    has_times = not saved or source.suffix.lower() == ".npz"
     times = source if format is not None and format.timed and has_times else None
     return dejacue.files.read_references(path, times=times)
 
@@ -362,11 +362,12 @@ def _marks(texts: Sequence[str]) -> Marks:
 
 
 def _with_marks(
-    findings: Sequence[Finding], search: Search, outputs: Outputs, place: Path
+    findings: Sequence[Finding], request: FindRequest, outputs: Outputs, place: Path
 ) -> list[Finding]:
     """Write the strip of each finding, and return the findings with what was marked on them."""
     from dejacue.atomic import write_bytes
     from dejacue.files.histories import file_name
+    from dejacue.finding._find import marked as with_marks
     from dejacue.report.contact_sheet import strip_sheet
 
     if len(findings) > 1 and outputs.marks is not None:
@@ -386,13 +387,13 @@ def _with_marks(
 
         strip = finding.strip()
         if outputs.marks is not None:
-            finding = search.marked(finding, strip, outputs.marks)
+            finding = with_marks(finding, strip, outputs.marks, request)
             strip = finding.strip()  # with what is believed now
         if outputs.strip and finding.meaningless is None:
             written(strip)
         asking = finding.meaningless is None and outputs.marks is None
         if asking and is_interactive():
-            while (marked := _asked(search, finding, strip)) is not None:
+            while (marked := _asked(request, finding, strip)) is not None:
                 finding = marked
                 if not finding.borders():
                     break
@@ -412,8 +413,10 @@ def is_interactive() -> bool:
     return sys.stdin is not None and sys.stdin.isatty()
 
 
-def _asked(search: Search, finding: Finding, strip: Strip) -> Finding | None:
+def _asked(request: FindRequest, finding: Finding, strip: Strip) -> Finding | None:
     """Return the finding with the marks that are given at the prompt; None for an empty line."""
+    from dejacue.finding._find import marked
+
     states = "each state"
     if finding.vocabulary is not None:
         states = ", ".join(map(shlex.quote, finding.vocabulary.states))
@@ -427,7 +430,7 @@ def _asked(search: Search, finding: Finding, strip: Strip) -> Finding | None:
         if not line.strip():
             return None
         try:
-            return search.marked(finding, strip, _marks(shlex.split(line)))
+            return marked(finding, strip, _marks(shlex.split(line)), request)
         except (InputError, ValueError) as error:  # the latter: a quote that does not end
             say(str(error), stderr=True)
 
@@ -442,20 +445,24 @@ def _show_questions(findings: Sequence[Finding], count: int) -> None:
             say(f"{asked}; answer with --example STATE={at}", stderr=True)
 
 
-def _findings_of_video(search: Search, folder: Path, file: Path | None) -> Sequence[Finding]:
+def _findings_of_video(
+    request: FindRequest, folder: Path, file: Path | None, marking: bool
+) -> Sequence[Finding]:
     """Return the findings of a video; say where histories are if only a file is written."""
     from dejacue.cli.video import summarise_tracking
     from dejacue.files.findings import history_path
+    from dejacue.finding._find import findings_of
     from dejacue.finding.by_name import read_search
-    from dejacue.finding.where import ByName
+    from dejacue.finding.locate import way_of
     from dejacue.models.trackers import read_notes
 
     with Bars() as bars:
-        request = replace(search.request, folder=folder, progress=bars)
-        findings = replace(search, request=request, pictures=file is None).findings()
-    if search.job.locates and (tracked := read_notes(folder / "masks")):
+        request = replace(request, folder=folder, progress=bars)
+        findings = findings_of(request, pictures=file is None, marking=marking)
+    way = way_of(**request.where)
+    if way != "masks" and (tracked := read_notes(folder / "masks")):
         summarise_tracking(tracked, stderr=True)
-        if isinstance(search.job.where, ByName) and (objects := read_search(folder / "masks")):
+        if way == "name" and (objects := read_search(folder / "masks")):
             console(stderr=True).print(objects_table(objects, tracked.seen_groups))
     for finding in findings if file else ():
         say_written(history_path(folder, finding.history.id), "history")
@@ -473,29 +480,39 @@ def _default_folder(source: Path, name: str) -> Path:
     return folder.with_name(f"{name}-{key}")
 
 
-def _check(file: Path | None, folder: Path | None, outputs: Outputs, search: Search) -> None:
+def _check(
+    file: Path | None,
+    folder: Path | None,
+    outputs: Outputs,
+    request: FindRequest,
+    saved: Finding | None,
+    marking: bool,
+) -> None:
     """Refuse, before the work, outputs that cannot be written or that are read here."""
     from dejacue.files.findings import DOCUMENT, holds_finding
+    from dejacue.finding._find import names_states
+    from dejacue.finding.request import unwrapped
     from dejacue.method.plan import DEFAULT_READOUT, as_readout
     from dejacue.method.strips import marked_states
 
     if outputs.questions is not None and outputs.questions < 1:
         raise InputError(f"--questions {outputs.questions}: give a number of frames, 1 or more")
-    readout = as_readout(search.reading.get("readout", DEFAULT_READOUT))
+    readout = as_readout(request.reading.get("readout", DEFAULT_READOUT))
     if outputs.questions is not None and not readout.takes_examples:
         problem = "--questions works only with the readouts timeline and contrast"
         raise InputError(f"{problem}, which use the answers")
-    if search.saved is None and not (search.request.states or search.examples or search.marking):
-        search.job.open()  # refuses a path that is none
+    named = names_states(request)
+    if saved is None and not (named or request.exhaustive or marking):
+        request.opened()  # refuses a path that is none
         remedy = "give a vocabulary (-v), --example or --like, or see a --strip to mark"
         raise InputError(f"no states are named; {remedy}")
-    if outputs.marks is not None and search.unnamed:
+    if outputs.marks is not None and not named and (saved is None or saved.vocabulary is None):
         marked_states(outputs.marks)
-    if search.marking and not readout.takes_examples:
+    if marking and not readout.takes_examples:
         problem = "a strip works only with the readouts timeline and contrast"
         raise InputError(f"{problem}, which use the marks")
-    request = search.request
-    inputs = [request.video, request.states, search.job.masks, outputs.references]
+    parts = (request.video, request.states, request.masks)
+    inputs = [*(unwrapped(part)[0] for part in parts), outputs.references]
     for place in filter(None, (file, outputs.plot)):
         check_place(place)
         document = place.name == DOCUMENT and holds_finding(place.parent)

@@ -76,14 +76,16 @@ def live(
     """Show which state the object is in while it is being filmed; Ctrl-C stops."""
     from dejacue.cli.find import NO_ANSWER, check_folder, write_folder
     from dejacue.files.findings import Provenance
+    from dejacue.finding.request import check_encoder
     from dejacue.masks._region import FIXED, WHOLE
     from dejacue.video.stream import is_stream, open_stream
 
     values = o.settings(settings, SETTINGS)
-    options = o.encoder_options(values, device)
+    model = o.encoder_from(encoder, values, device)
     rate = values.get("rate")
     if output is not None:
         check_folder(output)
+    check_encoder(model)
     stream = is_stream(source)
     if stream and masks is not None:
         raise InputError(f"{source}: --masks needs a video file; for a stream give --box")
@@ -101,16 +103,15 @@ def live(
     elif box is not None:
         mask_of = masks_from_box(video, box, tracker)
     reading = dejacue.Live(
-        states,
+        o.words_from(states, values),
         like=like or (),
         exhaustive=exhaustive,
         whole=whole,
-        encoder=encoder,
+        encoder=model,
         readout=readout,
         delay_s=delay,
         horizon_s=STREAM_HORIZON_S if horizon is None and stream else horizon,
         calibrate=calibrate,
-        encoder_options=options,
         id=video.name,
         pictures=output is not None,
     )
@@ -184,17 +185,16 @@ def masks_from_box(video: Video, box: str, tracker: str | None) -> Callable[[Fra
 def masks_from_files(
     video: Video, masks: Path, match: str, objects: str | None
 ) -> Callable[[Frame], Mask]:
-    from dejacue.finding.job import Job
-    from dejacue.finding.where import InMasks
+    from dejacue.finding.locate import locate_object
+    from dejacue.finding.request import Lazy
 
-    where = InMasks(masks=masks, match=match)
-    observed = Job(video=video, where=where, objects=objects).observe(video)
-    if len(observed.objects) > 1:
-        names = ", ".join(observed.objects)
+    located = locate_object(video, masks=Lazy(masks, {"match": match}), objects=objects)
+    if len(located.objects) > 1:
+        names = ", ".join(located.objects)
         problem = f"holds {names}, but a live reading follows one object"
         raise InputError(f"{masks}: {problem}; choose it with --object 1, or its pieces with 1+2")
-    groups = list(observed.objects.values())
-    return lambda frame: observed.masks.unions(frame, groups)[0]
+    groups = list(located.objects.values())
+    return lambda frame: located.unions(frame, groups)[0]
 
 
 def _push_all(

@@ -15,11 +15,10 @@ import msgspec
 import typer
 
 from dejacue.errors import InputError, unknown
-from dejacue.finding.request import FindRequest, LazyModel, Sampling, asked_fields
+from dejacue.finding.request import FindRequest, Lazy, Sampling, asked_fields
 from dejacue.video.sizes import pixel_limit
 
 if TYPE_CHECKING:
-    from dejacue.finding.job import EncoderOptions
     from dejacue.models.trackers import Prompt
 
 ALLOW_SEVERAL_PATHS = {"allow_extra_args": True}  # single_path says what to do about them
@@ -266,16 +265,17 @@ EncoderSettings = Annotated[Texts, setting(ENCODER_SETTINGS)]
 ReadoutName = Annotated[str, asked("readout", "--readout", "-r", values=_readouts)]
 
 
-def encoder_options(values: Mapping[str, Any], device: str | None) -> EncoderOptions:
-    from dejacue.finding.job import EncoderOptions
+def encoder_from(name: str | None, values: Mapping[str, Any], device: str | None) -> Lazy:
+    """Return an encoder that is loaded later, with those of the settings that are its own."""
+    options = {"backend": None, "precision": None, **values, "device": device}
+    names = ("backend", "precision", "device")
+    return Lazy(name, {name: options[name] for name in names if options[name] is not None})
 
-    names = ("backend", "precision", "templates")
-    return EncoderOptions(device=device, **{name: values.get(name) for name in names})
 
-
-def encoder_from(texts: Iterable[str] | None, device: str | None) -> EncoderOptions:
-    """Return the options of the encoder for a command whose settings are only those."""
-    return encoder_options(settings(texts, ENCODER_SETTINGS), device)
+def words_from(path: Path | None, values: Mapping[str, Any], **options: Any) -> Lazy:
+    """Return a vocabulary that is read later, with the settings that say how it is encoded."""
+    options |= {"templates": values["templates"]} if "templates" in values else {}
+    return Lazy(path, options)
 
 
 _ON, _OFF = ("true", "yes", "on", "1"), ("false", "no", "off", "0")
@@ -331,7 +331,6 @@ def request(
     values   of the settings
     fields   further ones of the request, as they are typed
     """
-    from dejacue.finding.where import InMasks
     from dejacue.masks._masks import object_groups
 
     context.with_resource(pixel_limit(values.get("max_pixels")))
@@ -339,10 +338,10 @@ def request(
     of_video = {name: values[name] for name in ("rate", "errors") if name in values}
     return FindRequest(
         single_path(video, context.args),
-        masks=None if masks is None else InMasks(masks=masks, **of_masks),
+        masks=None if masks is None else Lazy(masks, of_masks),
         objects=objects if objects is None or objects == "all" else object_groups(objects),
         sampling=replace(sampling, **of_video),
-        encoder=LazyModel(encoder, encoder_options(values, device)),
+        encoder=encoder_from(encoder, values, device),
         **fields,
     )
 

@@ -81,7 +81,7 @@ def ingest(
         ingested = dejacue.ingest(
             manifest,
             store,
-            encoder=encoder,
+            encoder=o.encoder_from(encoder, values, device),
             detector=values.get("detector"),
             tracker=tracker,
             engine=engine,
@@ -90,7 +90,6 @@ def ingest(
             replace=replace,
             root=root,
             max_pixels=values.get("max_pixels"),
-            encoder_options=o.encoder_options(values, device),
             ray_address=ray_address,
             actors=actors,
             gpus_per_actor=gpus_per_actor,
@@ -383,7 +382,7 @@ def query(
     from dejacue.finding.finding import check_teachers, read_teachers
     from dejacue.models.encoders import encoder_name, knows_no_words
 
-    options = o.encoder_from(settings, device)
+    model = o.encoder_from(encoder, o.settings(settings, o.ENCODER_SETTINGS), device)
     if vocabulary is None and not like:
         raise InputError("give --vocabulary, --like or both")
     teachers = read_teachers(like or [])
@@ -406,7 +405,7 @@ def query(
             if knows_no_words(name):
                 remedy = "give findings in which you marked the states instead (--like)"
                 raise InputError(f"{path}: is of {name}, which has no words; {remedy}")
-        encoded = vocabulary and encoded_words(vocabulary, origin, encoder, options)
+        encoded = vocabulary and encoded_words(vocabulary, origin, model)
         words, unknown = encoded or (None, ())
         warnings: tuple[str, ...] = (*mini_warning(origin.encoder), *unknown)
         if as_table and min(len(opened), top or len(opened)) > MAX_TABLE_ROWS:

@@ -66,7 +66,6 @@ def track(
     settings: Annotated[o.Texts, o.setting(TRACK_SETTINGS)] = None,
 ) -> None:
     """Track an object through a video from a box, a click or a mask."""
-    from dejacue.finding.job import Job
     from dejacue.finding.request import Sampling
     from dejacue.models.trackers import TrackerOptions
     from dejacue.models.trackers.follow import follow
@@ -74,7 +73,7 @@ def track(
 
     values = o.settings(settings, TRACK_SETTINGS)
     sampled = Sampling.between(start, end, stride=stride, fps=fps, stream=stream)
-    opened = Job.of(o.request(context, video, values, device, sampled)).open()
+    opened = o.request(context, video, values, device, sampled).opened()
     clicks = {"not_points": not_point or (), "at": at, "adds": add or ()}
     with Bars() as bars:
         tracked = follow(
@@ -139,35 +138,44 @@ def encode(
     """Turn a video and the masks of an object into a history of features."""
     from dejacue.corpus.ingest.writer import check_room, open_store
     from dejacue.finding._encode import encode as encode_objects
-    from dejacue.finding.job import Job
-    from dejacue.finding.request import Sampling
+    from dejacue.finding._encode import history_paths, history_warnings, left_out
+    from dejacue.finding.locate import check_named, locate_object
+    from dejacue.finding.request import Sampling, check_encoder, loaded_encoder
 
     values = o.settings(settings, ENCODE_SETTINGS)
     sampled = Sampling.between(start, end, stride=stride, fps=fps, stream=stream)
     request = o.request(
         context, video, values, device, sampled, masks=masks, objects=objects, encoder=encoder
     )
-    job = Job.of(request)
     # what is wrong with the input is said before a model is loaded
     if output is None and store is None:
         raise InputError("give a place for the history: -o x.history.npz, or --store FOLDER")
-    opened = job.open()
-    job.encoder_options.check(job.encoder)
-    observed = job.observe(opened)
+    opened = request.opened()
+    check_encoder(request.encoder)
+    if request.masks is None:
+        check_named(opened, None)
+    located = locate_object(opened, masks=request.masks, objects=request.objects)
     if output is not None:
         check_place(output, folder=output.suffix != ".npz")
     if store is not None:
-        check_room(store, observed.objects, replace)
-    model = job.load()
+        check_room(store, located.objects, replace)
+    model = loaded_encoder(request.encoder)
     with contextlib.ExitStack() as stack:
         target = None if store is None else stack.enter_context(open_store(store, model))
         with Bars() as bars:
-            encoded = encode_objects(
-                job, observed=observed, encoder=model, output=output, pictures=False, progress=bars
+            histories = encode_objects(
+                opened,
+                located,
+                model,
+                max_fps=request.max_fps(model),
+                folder=output,
+                progress=bars,
             )
         if target is not None:
-            histories = [result.history for result in encoded.values()]
-            target.add(histories, replace=replace, source=os.fspath(opened.path))
-    notes(*(text for result in encoded.values() for text in result.warnings))
-    for result in encoded.values():
-        say(f"{result.file or store}: {result.history!r}")
+            added = list(histories.values())
+            target.add(added, replace=replace, source=os.fspath(opened.path))
+    notes(*left_out(opened, located, histories))
+    notes(*(note for history in histories.values() for note in history_warnings(history)))
+    paths = history_paths(output, histories)
+    for id, history in histories.items():
+        say(f"{paths.get(id, store)}: {history!r}")

@@ -32,8 +32,9 @@ def words(
     """Check the words: which ones disagree, look alike to the encoder, or are unknown to it."""
     from dejacue.records.words import decimal
 
-    options = o.encoder_options(o.settings(settings, SETTINGS), device)
-    report = dejacue.check_words(vocabulary, history, encoder=encoder, encoder_options=options)
+    chosen = o.settings(settings, SETTINGS)
+    words, model = o.words_from(vocabulary, chosen), o.encoder_from(encoder, chosen, device)
+    report = dejacue.check_words(words, history, encoder=model)
     if json:
         typer.echo(report.to_json())
         notes(*report.notes)

@@ -1,18 +1,13 @@
-"""encode: a job → the history of each object, in one pass over the video.
-
-The steps are those of every engine (corpus/ingest): open, observe, leave out what is there, crop,
-encode. Here they run one after the other in this process, and histories are kept in files.
-"""
+"""encode: a video, masks and an encoder → the history of each object, in one pass; what is in a
+folder already is reused."""
 
 from __future__ import annotations
 
 import contextlib
 import logging
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import closing
-from dataclasses import dataclass, field, replace
-from functools import partial
 from pathlib import Path
 
 from dejacue.atomic import check_place
@@ -30,16 +25,16 @@ from dejacue.files.findings import (
 from dejacue.files.histories import read_history, write_history
 from dejacue.files.partial import PartialRows
 from dejacue.finding.build import EncoderInfo, Watch, build_histories, recipe
-from dejacue.finding.job import Job
-from dejacue.finding.where import NOTHING_SAVED, Observed
+from dejacue.finding.locate import NOTHING_SAVED, MaskSource, locate_object
+from dejacue.finding.request import Lazy, loaded_encoder
+from dejacue.masks import MaskIds, Masks
 from dejacue.models.encoders import Encoder
 from dejacue.progress import Progress, silent
 from dejacue.records import History, Note, Timeline
 from dejacue.records.history import FRAME_STEP, MEANINGLESS, MINI, PROBLEMS
-from dejacue.records.note import in_order
 from dejacue.report.thumbnails import PictureAlbum, frame_and_crop
 from dejacue.video.frames import open_frames
-from dejacue.video.video import Frame
+from dejacue.video.video import Frame, Video, open_video
 
 _log = logging.getLogger("dejacue")
 MAX_INTERVAL_PICTURES = 24
@@ -49,207 +44,174 @@ MINI_ONLY_KNOWS = Note(
 )
 
 
-@dataclass(frozen=True, eq=False)
-class Encoded:
-    """The history of one object, its file if it was written, and pictures if requested."""
-
-    history: History
-    file: Path | None = None
-    pictures: Pictures = field(default_factory=lambda: Pictures({}, {}))
-    warnings: tuple[Note, ...] = ()
-
-
 def encode(
-    job: Job,
+    video: Video | StrPath,
+    masks: MaskSource,
+    encoder: Encoder | str | Lazy | None = None,
     *,
-    observed: Observed | None = None,
-    encoder: Encoder | None = None,
-    limit_fps: bool = True,
-    output: StrPath | None = None,
-    pictures: bool = True,
-    progress: Progress = silent,
+    max_fps: float | None = None,
+    folder: StrPath | None = None,
     replaces: bool = False,
-) -> dict[str, Encoded]:
-    """Return the histories of a job by id.
+    watch: Watch | None = None,
+    progress: Progress = silent,
+) -> dict[str, History]:
+    """Return the history of each object, by id; objects that are never visible are left out.
 
-    observed, encoder   of the job, if they are open already
-    limit_fps   whether a slow encoder is given fewer frames; else all, unless an existing history
-                was made from fewer
-    output   a folder, or the .npz file of a single history: what is up to date is reused, and what
-             a stopped run has encoded; None: nothing is written
+    masks      as ``locate_object`` gives them; others, which hold one object, are opened here
+    encoder    a name or what load_encoder returns (None: siglip2)
+    max_fps    frames a second that are encoded, unless a history that is in the folder was made
+               from fewer; None: all that the video has
+    folder     where histories are kept, or the .npz file of a single one: what is up to date is
+               reused, and what a stopped run has encoded; None: nothing is written
     replaces   whether another finding takes the place of that in the folder; if not, a folder with
-             the finding of other histories is refused
+               the finding of other histories is refused
+    watch      called with each frame that is looked at, and the masks of its objects by id
+
+    >>> from dejacue.demo import write_demo
+    >>> scene = write_demo("cup", overwrite=True)
+    >>> masks = locate_object(scene / "scene.mp4", masks=scene / "Annotations", objects=1)
+    >>> histories = encode(scene / "scene.mp4", masks, "mini")
+    >>> list(histories), len(histories["scene"])
+    (['scene'], 110)
     """
-    observed = observed or job.observe(None, output, progress)
-    encoder = encoder or job.load()
+    video = video if isinstance(video, Video) else open_video(video)
+    if not isinstance(masks, Masks) or not masks.objects:
+        masks = locate_object(video, masks=masks)
+    encoder = loaded_encoder(encoder)
     info = EncoderInfo.of(encoder)
-    files = _Files.of(output, observed, info)
-    made_with = {name: history.made_with or {} for name, history in files.existing.items()}
-    stride = job.stride_for(observed.video, info.max_fps if limit_fps else None, made_with.values())
-    observed = observed.thinned(stride)
-    missing = missing_objects(observed, info, made_with)
-    reused = {
-        name: history for name, history in files.existing.items() if name not in missing.objects
-    }
-    if reused:
-        paths = ", ".join(str(files.paths[name]) for name in reused)
-        _log.info("reused %s: made from the same video, masks and options", paths)
-    if missing.objects and not replaces:
-        files.check_finding()
-    album = PictureAlbum()
-    new: dict[str, History] = {}
-    warnings: list[Note] = []
-    if missing.objects:
-        watch = partial(_add_to, album) if pictures else None
-        new = _new_histories(missing, encoder, info, files, bool(reused), watch, progress)
-        warnings = [
-            Note(
-                f"{observed.video.path}: {name} is never visible in these frames; left out",
-                "information",
-            )
-            for name in missing.objects
-            if name not in new
-        ]
-    elif files.partial is not None:
-        files.partial.unlink(missing_ok=True)  # of a run that was killed when all was written
-    by_name = new | reused
-    histories = {name: by_name[name] for name in observed.objects if name in by_name}
-    pictures_of: dict[str, Pictures] = {}
-    if pictures:
-        new_pictures = {n: album.pictures(at) for at, n in enumerate(missing.objects) if n in new}
-        objects = {name: observed.objects[name] for name in histories}
-        pictures_of = _with_pictures(replace(observed, objects=objects), info, files, new_pictures)
-    return {
-        name: Encoded(
-            history,
-            files.paths.get(name),
-            pictures_of.get(name, Pictures({}, {})),
-            in_order((*warnings, *history_warnings(history))),
-        )
-        for name, history in histories.items()
-    }
+    paths = history_paths(folder, masks.objects)
+    known = _existing(paths, info)
+    made_with = {id: history.made_with or {} for id, history in known.items()}
+    stride = stride_for(video, max_fps, made_with.values())
+    video, masks = video.thinned(stride), masks.thinned(stride)
+    missing = missing_objects(video, masks, info, made_with)
+    known = {id: history for id, history in known.items() if id not in missing}
+    if known:
+        listed = ", ".join(str(paths[id]) for id in known)
+        _log.info("reused %s: made from the same video, masks and options", listed)
+    place = next(iter(paths.values()), None)
+    partial = None if place is None else place.with_name(f".{place.name}.partial")
+    if missing:
+        if not replaces:
+            _check_no_finding(paths.values())
+        if place is not None:
+            check_place(place)
+        made = _made(video, masks, missing, encoder, info, partial, bool(known), watch, progress)
+        for id, history in made.items() if paths else ():
+            (paths[id].parent / DOCUMENT).unlink(missing_ok=True)  # it speaks of another history
+            write_history(paths[id], history)
+        known |= made
+    if partial is not None:
+        partial.unlink(missing_ok=True)
+    return {id: known[id] for id in masks.objects if id in known}
+
+
+def stride_for(
+    video: Video, max_fps: float | None, existing: Iterable[Mapping[str, str]] = ()
+) -> int:
+    """Return n where one in n frames is used. No clock decides: another run agrees.
+
+    max_fps    as in ``encode``; images that are no video are all used
+    existing   made_with of earlier histories: one of this video keeps its n
+    """
+    if max_fps is None:
+        return 1
+    for made_with in existing:
+        stride = int(made_with.get(FRAME_STEP, "1"))
+        if made_with.get("video") == video.thinned(stride).key:
+            return stride
+    return max(1, round(video.rate / max_fps)) if video.rate else 1
 
 
 def missing_objects(
-    observed: Observed,
-    info: EncoderInfo,
-    known: Mapping[str, Mapping[str, str]],
-    differs: Callable[[str], object] = lambda name: None,
-) -> Observed:
-    """Leave out the objects whose histories were made in the same way from the same pixels.
-
-    known     made_with of the existing histories
-    differs   called with the id of one that was made from something else
-    """
+    video: Video, masks: Masks, info: EncoderInfo, known: Mapping[str, Mapping[str, str]]
+) -> dict[str, MaskIds]:
+    """Return the objects without a history that was made in the same way from the same pixels;
+    ``known`` is made_with of the existing ones."""
     missing = {}
-    for name, mask_ids in observed.objects.items():
-        if name in known:
-            needed = recipe(observed.video, observed.masks, info, mask_ids)
-            if all(known[name].get(key) == text for key, text in needed.items()):
-                continue
-            differs(name)
-        missing[name] = mask_ids
-    return replace(observed, objects=missing)
+    for id, mask_ids in masks.objects.items():
+        needed = recipe(video, masks, info, mask_ids) if id in known else {}
+        if not needed or not needed.items() <= known[id].items():
+            missing[id] = mask_ids
+    return missing
 
 
-def _add_to(album: PictureAlbum, frame: Frame, masks: list) -> None:  # type: ignore[type-arg]
-    album.see(frame.index, lambda: frame.image, masks)
+def history_paths(folder: StrPath | None, ids: Iterable[str]) -> dict[str, Path]:
+    """Return the file of each history; none without a folder."""
+    if folder is None:
+        return {}
+    place, ids = Path(folder), list(ids)
+    if place.suffix != ".npz":
+        return {id: history_path(place, id) for id in ids}
+    if len(ids) > 1:
+        problem = f"is a file, but {len(ids)} objects need a folder"
+        raise InputError(f"{place}: {problem}; give the name of a folder")
+    return dict.fromkeys(ids, place)
 
 
-@dataclass(frozen=True, eq=False)
-class _Files:
-    """The files of the histories, and the existing histories of the same encoder."""
-
-    paths: Mapping[str, Path]
-    existing: Mapping[str, History]
-
-    @classmethod
-    def of(cls, output: StrPath | None, observed: Observed, info: EncoderInfo) -> _Files:
-        if output is None:
-            return cls({}, {})
-        place, names = Path(output), observed.objects
-        if place.suffix == ".npz" and len(names) > 1:
-            problem = f"is a file, but {len(names)} objects need a folder"
-            raise InputError(f"{place}: {problem}; give the name of a folder")
-        single = place.suffix == ".npz"
-        paths = {name: place if single else history_path(place, name) for name in names}
-        existing = {}
-        for name, path in paths.items():
-            with contextlib.suppress(InputError):  # whatever it is, it will be made again
-                history = read_history(path) if path.is_file() else None
-                if history is not None and history.encoder == info.identity:
-                    existing[name] = history
-        return cls(paths, existing)
-
-    def check_finding(self) -> None:
-        """Refuse a folder whose finding is of other histories: it would be removed."""
-        for folder in {path.parent for path in self.paths.values()}:
-            if holds_finding(folder):
-                problem = "holds a finding of other frames, objects or features, with its marks"
-                remedy = "give another folder, or remove its finding.json"
-                raise InputError(f"{folder}: {problem}; {remedy}")
-
-    def write(self, name: str, history: History) -> None:
-        """Write the history of an object, if it has a file."""
-        if name in self.paths:
-            path = self.paths[name]
-            (path.parent / DOCUMENT).unlink(missing_ok=True)  # it speaks of another history
-            write_history(path, history)
-
-    @property
-    def partial(self) -> Path | None:
-        first = next(iter(self.paths.values()), None)
-        return None if first is None else first.with_name(f".{first.name}.partial")
+def _existing(paths: Mapping[str, Path], info: EncoderInfo) -> dict[str, History]:
+    """Return the histories of this encoder that are there already."""
+    existing = {}
+    for id, path in paths.items():
+        with contextlib.suppress(InputError):  # whatever it is, it will be made again
+            history = read_history(path) if path.is_file() else None
+            if history is not None and history.encoder == info.identity:
+                existing[id] = history
+    return existing
 
 
-def _new_histories(
-    observed: Observed,
+def _check_no_finding(paths: Iterable[Path]) -> None:
+    """Refuse a folder whose finding is of other histories: it would be removed."""
+    for folder in {path.parent for path in paths}:
+        if holds_finding(folder):
+            problem = "holds a finding of other frames, objects or features, with its marks"
+            remedy = "give another folder, or remove its finding.json"
+            raise InputError(f"{folder}: {problem}; {remedy}")
+
+
+def _made(
+    video: Video,
+    masks: Masks,
+    objects: Mapping[str, MaskIds],
     encoder: Encoder,
     info: EncoderInfo,
-    files: _Files,
+    partial: Path | None,
     partly: bool,
     watch: Watch | None,
     progress: Progress,
 ) -> dict[str, History]:
-    """Make the histories and, where they have files, write them."""
-    place, video = files.partial, observed.video
+    """Make the histories; say what is kept where it is stopped."""
 
     def count_saved() -> int:
-        return 0 if place is None else len(PartialRows(place, info.key))
+        return 0 if partial is None else len(PartialRows(partial, info.key))
 
-    if place is not None:
-        check_place(next(iter(files.paths.values())))
-        if before := count_saved():
-            _log.info("resuming after %d encoded crops", before)
+    if before := count_saved():
+        _log.info("resuming after %d encoded crops", before)
     try:
-        histories = build_histories(
+        return build_histories(
             video,
-            observed.masks,
+            masks,
             encoder,
-            observed.objects,
-            partial=place,
+            objects,
+            partial=partial,
             progress=progress,
             croppers=min(16, os.cpu_count() or 1),
             required=not partly,
             watch=watch,
         )
     except (KeyboardInterrupt, Cancelled):
-        raise _cancelled(place, count_saved(), video.length, len(observed.objects)) from None
-    for name, history in histories.items():
-        files.write(name, history)
-    if place is not None:
-        place.unlink(missing_ok=True)
-    return histories
+        if partial is None:
+            raise Cancelled(NOTHING_SAVED) from None
+        if not (count := count_saved()):
+            raise Cancelled("stopped before anything was encoded") from None
+        what, of = "frames" if len(objects) == 1 else "crops", ""
+        if video.length is not None:
+            of = f" of {video.length * len(objects)}"
+        kept = f"{count}{of} {what} are kept in {partial}"
+        raise Cancelled(f"stopped; {kept} and will be reused") from None
 
 
-def _cancelled(partial: Path | None, count: int, length: int | None, objects: int) -> Cancelled:
-    if partial is None:
-        return Cancelled(NOTHING_SAVED)
-    if not count:
-        return Cancelled("stopped before anything was encoded")
-    what = "frames" if objects == 1 else "crops"
-    of = f"{count} {what}" if length is None else f"{count} of {length * objects} {what}"
-    return Cancelled(f"stopped; {of} are kept in {partial} and will be reused")
+# What goes beside histories: notes and pictures
 
 
 def mini_warning(identity: str | None) -> list[Note]:
@@ -276,37 +238,52 @@ def history_warnings(history: History) -> list[Note]:
     return warnings
 
 
-def _with_pictures(
-    observed: Observed, info: EncoderInfo, files: _Files, new: Mapping[str, Pictures]
+def left_out(video: Video, masks: Masks, histories: Mapping[str, History]) -> list[Note]:
+    """Return a note for each object that has no history."""
+    return [
+        Note(f"{video.path}: {id} is never visible in these frames; left out", "information")
+        for id in masks.objects
+        if id not in histories
+    ]
+
+
+def pictures_of(
+    video: Video,
+    masks: Masks,
+    histories: Mapping[str, History],
+    album: PictureAlbum,
+    folder: StrPath | None,
 ) -> dict[str, Pictures]:
     """Return the pictures of each object, and write new ones beside its history.
 
-    Those of an earlier run are read; where these are gone, the video is decoded once more.
+    Those that are not in the album are of an earlier run and read; where these are gone, the video
+    is decoded once more.
     """
-    pictures = dict(new)
-    gone = {}
-    for name, mask_ids in observed.objects.items():
-        details = recipe(observed.video, observed.masks, info, mask_ids)
-        pixels = {key: details[key] for key in PIXELS}
-        path = pictures_path(files.paths[name]) if name in files.paths else None
-        if name in new:
+    paths = history_paths(folder, histories)
+    pictures: dict[str, Pictures] = {}
+    for id, history in histories.items():
+        made_with = history.made_with or {}
+        pixels = {key: made_with[key] for key in PIXELS}
+        path = pictures_path(paths[id]) if paths else None
+        if id in album.ids:
+            pictures[id] = album.pictures(id)
             if path is not None:
-                write_pictures(path, new[name], pixels)
+                write_pictures(path, pictures[id], pixels)
         elif path is not None and (earlier := read_pictures(path, pixels)) is not None:
-            pictures[name] = earlier
-        else:
-            gone[name] = mask_ids
+            pictures[id] = earlier
+    gone = {id: history for id, history in histories.items() if id not in pictures}
     if gone:
-        album = PictureAlbum()
-        for frame in observed.video:
-            _add_to(album, frame, observed.masks.unions(frame, list(gone.values())))
-        again = {name: album.pictures(at) for at, name in enumerate(gone)}
-        pictures |= _with_pictures(replace(observed, objects=gone), info, files, again)
+        stride = int((next(iter(gone.values())).made_with or {}).get(FRAME_STEP, 1))
+        again, thinned = PictureAlbum(), masks.thinned(stride)
+        ids = [masks.objects[id] for id in gone]
+        for frame in video.thinned(stride):
+            again.watch(frame, dict(zip(gone, thinned.unions(frame, ids), strict=True)))
+        pictures |= pictures_of(video, masks, gone, again, folder)
     return pictures
 
 
 def with_interval_pictures(
-    pictures: Pictures, observed: Observed, history: History, timeline: Timeline
+    pictures: Pictures, video: Video, masks: Masks, history: History, timeline: Timeline
 ) -> Pictures:
     """Add a picture from the middle of each interval that has none."""
     rows: list[int] = []
@@ -317,13 +294,13 @@ def with_interval_pictures(
             rows.append((first + last) // 2)
     if not rows or history.source_frames is None:
         return pictures
-    masks = observed.masks.thinned(int((history.made_with or {}).get(FRAME_STEP, 1)))
+    masks = masks.thinned(int((history.made_with or {}).get(FRAME_STEP, 1)))
     added = Pictures(dict(pictures.thumbnails), dict(pictures.crops))
-    with contextlib.suppress(InputError), closing(open_frames(Path(observed.video.path))) as frames:
+    with contextlib.suppress(InputError), closing(open_frames(Path(video.path))) as frames:
         for row in sorted(rows):
             index, source = int(history.frames[row]), int(history.source_frames[row])
             frame = Frame(index, source, None, frames.name(source), frames.image(source))
-            (mask,) = masks.unions(frame, [observed.objects[history.id]])
+            (mask,) = masks.unions(frame, [masks.objects[history.id]])
             added.thumbnails[index], part = frame_and_crop(frame.image, mask)
             if part is not None:
                 added.crops[index] = part

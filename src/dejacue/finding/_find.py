@@ -1,16 +1,18 @@
 """find(): the whole path from a video and words to a Finding.
 
-Job ──▶ open ──▶ observe ──▶ encode ──▶ apply_readout
-        Video    Masks       History    Timeline
+open_video ──▶ locate_object ──▶ encode ──▶ read
+Video          Masks             History    Timeline
+
+It calls the stages one after the other, checks what can be checked before each of them, and adds
+what a reader must know.
 """
 
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -27,39 +29,57 @@ from dejacue.files.findings import (
 )
 from dejacue.files.histories import read_history
 from dejacue.finding._encode import (
-    Encoded,
     encode,
     history_warnings,
+    left_out,
+    pictures_of,
     with_interval_pictures,
 )
 from dejacue.finding._readout import (
     Examples,
-    LoadedVocabulary,
-    MoreExamples,
     VocabularySource,
-    apply_readout,
+    encode_words,
+    load_words,
+    name_of,
+    read,
 )
 from dejacue.finding.finding import Finding, Like, check_teachers, read_teachers, teacher_notes
-from dejacue.finding.job import ALL_FRAMES, EncoderOptions, Job, changed_options
-from dejacue.finding.request import FindRequest, LazyModel, Sampling
-from dejacue.finding.where import AtPrompts, ByName, InMasks, MaskSource, Objects, Observed
+from dejacue.finding.locate import (
+    MaskSource,
+    Objects,
+    check_named,
+    locate_object,
+    models_for,
+    way_of,
+)
+from dejacue.finding.request import (
+    FindRequest,
+    Lazy,
+    Sampling,
+    default_encoder_of,
+    loaded_encoder,
+    unwrapped,
+)
+from dejacue.masks import Masks
 from dejacue.method._timelines import in_frames
-from dejacue.method.plan import DEFAULT_READOUT, Plan, ReadOptions, as_readout
+from dejacue.method.plan import Plan, ReadOptions
 from dejacue.method.readout import Readout
 from dejacue.method.strips import Strip
 from dejacue.method.strips import marked as with_marks
-from dejacue.method.timeline import Reading
+from dejacue.models.catalogue import check_models
 from dejacue.models.detectors.base import Detector
 from dejacue.models.encoders import Encoder, encoder_name
-from dejacue.models.trackers import Prompt, Tracker, TrackerOptions
+from dejacue.models.trackers import Prompt, Tracker
 from dejacue.progress import Progress, default_progress
-from dejacue.records import History, Note, Vocabulary
+from dejacue.records import History, Note, Vocabulary, Window
 from dejacue.records.example import NONE
+from dejacue.report.thumbnails import PictureAlbum
 from dejacue.video.video import Video
 
 if TYPE_CHECKING:
     from dejacue.finding.request import Source
 
+ALL_FRAMES = Sampling()
 SAMPLED = Note(
     "frames are numbered as sampled; source frames, seconds, clips and references are those of "
     "the file",
@@ -73,13 +93,13 @@ NO_TIMES = Note(
 
 def find(
     video: Source,
-    states: VocabularySource | None = None,
+    states: VocabularySource | Lazy | None = None,
     *,
-    examples: Examples | MoreExamples | None = None,
+    examples: Examples | None = None,
     like: Like | Sequence[Like] = (),
     order: Sequence[str] | None = None,
     exhaustive: bool = False,
-    masks: MaskSource | InMasks | None = None,
+    masks: MaskSource | Lazy | None = None,
     objects: Objects = None,
     box: Sequence[float] | None = None,
     point: Sequence[float] | None = None,
@@ -91,8 +111,8 @@ def find(
     end: int | str | None = None,
     fps: float | None = None,
     sampling: Sampling = ALL_FRAMES,
-    encoder: Encoder | str | LazyModel[EncoderOptions] | None = None,
-    tracker: Tracker | str | LazyModel[TrackerOptions] | None = None,
+    encoder: Encoder | str | Lazy | None = None,
+    tracker: Tracker | str | Lazy | None = None,
     detector: Detector | str | None = None,
     readout: str | Readout | ReadOptions = "timeline",
     folder: StrPath | None = None,
@@ -134,12 +154,12 @@ def find(
                   reused; None: nothing is written
     progress      see dejacue.progress; None: a bar in a notebook, silence elsewhere
     """
-    return _search(FindRequest(**locals())).finding()
+    return find_one(FindRequest(**locals()))
 
 
 def find_each(
     video: Source,
-    states: VocabularySource | None = None,
+    states: VocabularySource | Lazy | None = None,
     *,
     objects: Objects = "all",
     **options: Any,
@@ -149,195 +169,199 @@ def find_each(
     objects   "all" (the default: each mask id is one), ids that are one object, or "1,2" and
               [[1], [2]] for several
     """
-    return _search(FindRequest(video, states, objects=objects, **options)).findings()
+    return find_all(FindRequest(video, states, objects=objects, **options))
 
 
-def _search(request: FindRequest) -> Search:
-    """Return the search of a request, whose folder holds no finding of another video."""
+def find_one(request: FindRequest) -> Finding:
+    """Return the only finding; that of a video is written to the folder."""
     if request.folder is not None:
         check_same_video(request.folder, request.video)
-    return Search(request)
+    saved = saved_finding(request.video)
+    if saved is not None:
+        return read_again(saved, request)
+    (finding,) = findings_of(request, single=True)
+    if request.folder is not None:
+        finding.write(request.folder)
+    return finding
 
 
-@dataclass(frozen=True, eq=False)
-class Search:
-    """A search returns the findings of a request.
+def find_all(request: FindRequest) -> list[Finding]:
+    """Return a finding for each object."""
+    if request.folder is not None:
+        check_same_video(request.folder, request.video)
+    saved = saved_finding(request.video)
+    return findings_of(request) if saved is None else [read_again(saved, request)]
 
+
+def findings_of(
+    request: FindRequest, *, single: bool = False, pictures: bool = True, marking: bool = False
+) -> list[Finding]:
+    """Return a finding for each object of a video.
+
+    single     several are refused
     pictures   whether a few are kept for the report
-    marking    states may be named on a strip instead (``marked``): without words and examples, the
-               findings of a video have no vocabulary and no timeline yet
+    marking    states may be named on a strip instead: where none are, the findings have neither a
+               vocabulary nor a timeline yet
     """
+    reading, where, folder = request.reading, request.where, request.folder
+    Plan.of(**reading)  # refuses what does not fit before anything is opened
+    way, progress = way_of(**where), request.progress or default_progress()
+    like, (states, of_words) = read_teachers(request.like), unwrapped(request.states)
 
-    request: FindRequest
-    pictures: bool = True
-    marking: bool = False
-
-    @cached_property
-    def job(self) -> Job:
-        """Return how a history is made from a video; unused if there is one already."""
-        return Job.of(self.request)
-
-    @cached_property
-    def examples(self) -> MoreExamples | None:
-        """Return what shows the states beside the words."""
-        examples, request = self.request.examples, self.request
-        if not isinstance(examples, MoreExamples):
-            examples = MoreExamples(examples)
-        like = read_teachers(request.like)
-        examples = replace(examples, like=like, exhaustive=request.exhaustive)
-        return examples if examples.shows_states or examples.exhaustive else None
-
-    @cached_property
-    def reading(self) -> ReadOptions:
-        """Return the options of the reading; the order is that of a timeline."""
-        readout, order = self.request.readout, self.request.order
-        options: ReadOptions = {"readout": readout} if not isinstance(readout, dict) else readout
-        if order is None:
-            return options
-        chosen = as_readout(options.get("readout", DEFAULT_READOUT))
-        if not isinstance(chosen, Reading) or chosen.order is not None:
-            problem = f"order does not apply to the readout {chosen.name}"
-            if isinstance(chosen, Reading):
-                problem = "order is given as well as in the readout"
-            raise InputError(f"{problem}; leave one of them out")
-        return {**options, "readout": replace(chosen, order=tuple(order))}
-
-    @cached_property
-    def saved(self) -> Finding | None:
-        """Return the finding of an earlier run, or one with a history only; None for a video."""
-        return saved_finding(self.request.video)
-
-    def finding(self) -> Finding:
-        """Return the only finding; that of a video is written to the folder."""
-        (finding,) = self.findings(single=True)
-        folder = self.request.folder
-        if folder is not None and self.saved is None:
-            finding.write(folder)
-        return finding
-
-    def findings(self, single: bool = False) -> list[Finding]:
-        """Return a finding for each object; ``single``: refuse several."""
-        Plan.of(**self.reading)  # refuses what does not fit before anything is opened
-        if self.saved is not None:
-            return [self._of_saved(self.saved)]
-        return self._of_video(single)
-
-    def marked(self, finding: Finding, strip: Strip, marks: Mapping[str | None, Any]) -> Finding:
-        """Return the finding with marks, which name the states where there are none yet."""
-        if finding.timeline is not None:
-            return finding.mark(strip, marks)
-        exhaustive = self.examples is not None and self.examples.exhaustive
-        vocabulary = with_marks(finding.history, None, strip, marks, exhaustive=exhaustive)
-        return finding.with_words(vocabulary, **self.reading)
-
-    @property
-    def unnamed(self) -> bool:
-        """Return whether the states are still to be named on a strip."""
-        if not self.marking or self.request.states is not None:
-            return False
-        if self.saved is not None and self.saved.vocabulary is not None:
-            return False
-        return self.examples is None or not self.examples.shows_states
-
-    def _of_saved(self, saved: Finding) -> Finding:
-        job, source, states = self.job, self.request.video, self.request.states
-        place = named(saved.history.id)
-        if isinstance(source, str | os.PathLike):
-            place = in_file(source)
-        unused = [*job.sampling.changed]
-        unused += ["object"] if job.objects not in (None, "all") else []
-        with place:
-            if not isinstance(job.where, ByName) or job.where.names:
-                raise InputError("is a history, which needs no masks or boxes; leave them out")
-            if states is None and self.examples is None and job.encoder is not None:
-                problem = "without other words nothing is encoded, so encoder has no effect"
-                raise InputError(f"{problem}; leave it out, or give words")
-            if self.unnamed:
-                problem = "has no states yet, and on a history alone none can be marked"
-                raise InputError(f"{problem}; give the video instead, or a vocabulary")
-            if unused:
-                problem = f"is a history, so {unused[0]} has no effect"
-                raise InputError(f"{problem}; leave it out, or give the video instead")
-        return saved.with_words(
+    # the video and the words
+    video = request.opened()
+    if folder is not None:
+        check_place(folder, folder=True)
+    vocabulary: Any = None
+    if names_states(request) or not marking:
+        vocabulary = load_words(
             states,
-            encoder=job.encoder,
-            encoder_options=job.encoder_options,
-            name=place.name,
-            examples=self.examples,
-            **self.reading,
+            examples=request.examples,
+            like=like,
+            exhaustive=request.exhaustive,
+            **of_words,
         )
+        _check_examples(vocabulary, video)
 
-    def _of_video(self, single: bool) -> list[Finding]:
-        """Return the findings of a video; while the states are to be named, they have none."""
-        job, request, folder = self.job, self.request, self.request.folder
-        progress = request.progress or default_progress()
-        if job.encoder is None and self.examples is not None and self.examples.like:
-            job = replace(job, encoder=encoder_name(self.examples.like[0].history))
-        video = job.open()
-        if folder is not None:
-            check_place(folder, folder=True)
-        words: LoadedVocabulary | None = None
-        if not self.unnamed:
-            words = LoadedVocabulary.load(request.states, job.encoder_options, self.examples)
-            _check_examples(words.vocabulary, video)
-        if isinstance(job.where, ByName):
-            names = job.where.names or (words and words.vocabulary.object) or ()
-            where = replace(job.where, names=names)
-            where.check(video)
-            job = replace(job, where=where)
-        job.check_weights()
-        # what is wrong with the input is said before a model is loaded and an object followed
-        observed = None if job.locates else job.observe(video)
-        encoder = job.load()
-        teachers = self.examples.like if self.examples else ()
-        check_teachers(teachers, encoder)
-        vocabulary: Any = None  # and no warnings of its words
-        word_warnings: tuple[Note, ...] = ()
-        if words is not None:
-            vocabulary, word_warnings = words.encoded(encoder, str(video.path))
-            _check_examples(vocabulary, video)  # those from elsewhere may be of this video
-        observed = observed or job.observe(video, folder, progress, encoder)
-        if single and len(observed.objects) > 1:
-            names = ", ".join(observed.objects)
-            problem = f"holds {names}, but find returns one"
-            raise InputError(f"{video.path}: {problem}; use find_each for all")
-        facts = [*vocabulary.frame_examples, *vocabulary.changes] if words else []
-        if any(example.unit != "frames" for example in facts):  # of the file: all are looked at
-            job = replace(job, video=video, sampling=ALL_FRAMES)
-
-        encoded = encode(
-            job,
-            observed=observed,
-            encoder=encoder,
-            limit_fps=not facts,
-            output=folder,
-            pictures=self.pictures,
-            progress=progress,
-            replaces=words is not None,
+    # what is wrong with the input is said before a model is loaded and an object followed
+    if way == "name":
+        if vocabulary is not None and not where["name"]:
+            where["name"] = vocabulary.object
+        check_named(video, where["name"])
+    part = request.encoder
+    if unwrapped(part)[0] is None and like:
+        part = Lazy(encoder_name(like[0].history), unwrapped(part)[1])
+    _check_weights(part, way, where)
+    masks = locate_object(video, **where) if way == "masks" else None
+    encoder = loaded_encoder(part)
+    check_teachers(like, encoder)
+    word_notes: tuple[Note, ...] = ()
+    words, templates = name_of(states), of_words.get("templates")
+    if vocabulary is not None:
+        vocabulary, word_notes = encode_words(
+            vocabulary,
+            encoder,
+            like=() if states is None else like,
+            templates=templates,
+            name=words,
+            video=str(video.path),
         )
-        made = _provenance(self.job, observed, encoder)
-        is_path = isinstance(request.video, str | os.PathLike)
-        pictured = self.pictures and is_path and self.job.sampling.stream is None
-        findings = []
-        for name, result in encoded.items():
-            history, pictures = result.history, result.pictures
-            timeline: Any = None
-            if words is not None:
-                names = str(video.path), words.name
-                timeline = apply_readout(history, vocabulary, self.reading, names=names)
-                if pictured:
-                    pictures = with_interval_pictures(pictures, observed, history, timeline)
-            warnings = (
-                *_warnings(observed, result, name),
-                *word_warnings,
-                *teacher_notes(teachers, history),
-            )
-            doubts = observed.doubts(name)
-            findings.append(
-                Finding(history, vocabulary, timeline, *pictures, doubts, warnings, made)
-            )
-            progress("read", len(findings), len(encoded), "")
-        return findings
+        _check_examples(vocabulary, video)  # those from elsewhere may be of this video
+
+    # Masks
+    if masks is None:
+        masks = locate_object(video, **where, encoder=encoder, folder=folder, progress=progress)
+    if single and len(masks.objects) > 1:
+        problem = f"holds {', '.join(masks.objects)}, but find returns one"
+        raise InputError(f"{video.path}: {problem}; use find_each for all")
+
+    # History
+    facts = [*vocabulary.frame_examples, *vocabulary.changes] if vocabulary is not None else []
+    max_fps = request.max_fps(encoder)
+    if facts and max_fps is not None:  # of the file: all frames are looked at
+        max_fps = None if any(fact.unit != "frames" for fact in facts) else math.inf
+    album = PictureAlbum()
+    histories = encode(
+        video,
+        masks,
+        encoder,
+        max_fps=max_fps,
+        folder=folder,
+        replaces=vocabulary is not None,
+        watch=album.watch if pictures else None,
+        progress=progress,
+    )
+    seen = pictures_of(video, masks, histories, album, folder) if pictures else {}
+
+    # Timeline, Finding
+    path, stream = isinstance(request.video, str | os.PathLike), request.sampled.stream
+    provenance = _provenance(request, part, masks, video, encoder, templates)
+    notes, findings = (*masks.notes, *left_out(video, masks, histories)), []
+    for id, history in histories.items():
+        shown_in, timeline = seen.get(id, Pictures({}, {})), None
+        if vocabulary is not None:
+            timeline = read(history, vocabulary, names=(str(video.path), words), **reading)
+            if pictures and path and stream is None:
+                shown_in = with_interval_pictures(shown_in, video, masks, history, timeline)
+        doubts = masks.doubts.get(id, ())
+        warnings = (
+            *notes,
+            *history_warnings(history),
+            *doubt_notes(doubts),
+            *_counting(history),
+            *word_notes,
+            *teacher_notes(like, history),
+        )
+        found: Any = timeline
+        findings.append(
+            Finding(history, vocabulary, found, *shown_in, doubts, warnings, provenance)
+        )
+        progress("read", len(findings), len(histories), "")
+    return findings
+
+
+def read_again(saved: Finding, request: FindRequest, *, marking: bool = False) -> Finding:
+    """Return the finding of an earlier run, or of a history, for what is asked now."""
+    source, reading, like = request.video, request.reading, read_teachers(request.like)
+    Plan.of(**reading)
+    states, of_words = unwrapped(request.states)
+    way, sampling = way_of(**request.where), request.sampled
+    place = named(saved.history.id)
+    if isinstance(source, str | os.PathLike):
+        place = in_file(source)
+    unused = [*sampling.changed, *([] if request.objects in (None, "all") else ["object"])]
+    named_now = names_states(request)
+    with place:
+        if way != "name" or request.name:
+            raise InputError("is a history, which needs no masks or boxes; leave them out")
+        if not named_now and not request.exhaustive and unwrapped(request.encoder)[0] is not None:
+            problem = "without other words nothing is encoded, so encoder has no effect"
+            raise InputError(f"{problem}; leave it out, or give words")
+        if marking and not named_now and saved.vocabulary is None:
+            problem = "has no states yet, and on a history alone none can be marked"
+            raise InputError(f"{problem}; give the video instead, or a vocabulary")
+        if unused:
+            problem = f"is a history, so {unused[0]} has no effect"
+            raise InputError(f"{problem}; leave it out, or give the video instead")
+    return saved.with_words(
+        states,
+        examples=request.examples,
+        like=like,
+        exhaustive=request.exhaustive,
+        encoder=request.encoder,
+        name=place.name,
+        **of_words,
+        **reading,
+    )
+
+
+def names_states(request: FindRequest) -> bool:
+    """Return whether words, examples or other findings say what the states are."""
+    states, of_words = unwrapped(request.states)
+    teachers = not isinstance(request.like, list | tuple) or len(request.like) > 0
+    return states is not None or bool(request.examples or of_words.get("changes")) or teachers
+
+
+def marked(
+    finding: Finding, strip: Strip, marks: Mapping[str | None, Any], request: FindRequest
+) -> Finding:
+    """Return the finding with marks, which name the states where there are none yet."""
+    if finding.timeline is not None:
+        return finding.mark(strip, marks)
+    exhaustive = request.exhaustive
+    vocabulary = with_marks(finding.history, None, strip, marks, exhaustive=exhaustive)
+    return finding.with_words(vocabulary, **request.reading)
+
+
+def _check_weights(encoder: Encoder | str | Lazy | None, way: str, where: dict[str, Any]) -> None:
+    """Refuse, before anything is decoded, to go on without all weights that are needed where the
+    user names no model."""
+    default = default_encoder_of(encoder)
+    models = {} if default is None else {"encoder": default}
+    models |= models_for(way, where["name"], where["tracker"], where["detector"])
+    alone = list(models) == ["tracker"]  # it is looked for when the prompts are checked
+    if models and not alone:
+        check_models(**models)
 
 
 def replaced_video(folder: StrPath, source: StrPath) -> Path | None:
@@ -374,15 +398,14 @@ def _check_examples(vocabulary: Vocabulary, video: Video) -> None:
             raise InputError(f"{video.path}: {problem}")
 
 
-def _warnings(observed: Observed, encoded: Encoded, name: str) -> list[Note]:
-    warnings = [*observed.warnings, *encoded.warnings]
-    if doubts := observed.doubts(name):
-        window, text = doubts[0]
-        further = f", and {len(doubts) - 1} more" if len(doubts) > 1 else ""
-        where = f"{in_frames(*window)} of the file"
-        text = f"the tracker may be wrong in {where}: {text}{further}"
-        warnings.append(Note(text, "doubtful"))
-    return [*warnings, *_counting(encoded.history)]
+def doubt_notes(doubts: Sequence[tuple[Window, str]]) -> list[Note]:
+    """Return a note of the first doubt of a tracker, which counts the others."""
+    if not doubts:
+        return []
+    window, text = doubts[0]
+    further = f", and {len(doubts) - 1} more" if len(doubts) > 1 else ""
+    where = f"{in_frames(*window)} of the file"
+    return [Note(f"the tracker may be wrong in {where}: {text}{further}", "doubtful")]
 
 
 def _counting(history: History) -> list[Note]:
@@ -391,15 +414,22 @@ def _counting(history: History) -> list[Note]:
     return [*images, *([SAMPLED] if history.sampled else [])]
 
 
-def _provenance(job: Job, observed: Observed, encoder: Encoder) -> Provenance:
-    kinds: list[Sampling | EncoderOptions | TrackerOptions]
-    kinds = [job.sampling, job.encoder_options]
-    kinds += [job.where.options] if isinstance(job.where, AtPrompts | ByName) else []
-    options = {name: value for kind in kinds for name, value in changed_options(kind).items()}
-    on_disk = not observed.temporary and not observed.masks.in_memory
-    masks = os.path.abspath(observed.masks.path) if on_disk else None
-    path, prompts = os.path.abspath(observed.video.path), job.encoder_options.templates
-    return Provenance(path, masks, observed.tracker, encoder.identity, prompts, options)
+def _provenance(
+    request: FindRequest,
+    part: Encoder | str | Lazy | None,
+    masks: Masks,
+    video: Video,
+    encoder: Encoder,
+    templates: str | None,
+) -> Provenance:
+    used = {**request.sampled.changed, **unwrapped(part)[1], "templates": templates}
+    if request.masks is None and not (request.whole or request.fixed):
+        used |= unwrapped(request.tracker)[1]
+    options = {name: str(value) for name, value in used.items() if value is not None}
+    on_disk = not masks.temporary and not masks.in_memory
+    path = os.path.abspath(masks.path) if on_disk else None
+    video_path = os.path.abspath(video.path)
+    return Provenance(video_path, path, masks.tracker, encoder.identity, templates, options)
 
 
 def saved_finding(source: Source) -> Finding | None:

@@ -1,17 +1,21 @@
-"""apply_readout: a history and words → a Timeline; errors name the files of both."""
+"""From a history and words to a Timeline.
+
+load_words     a file, {state: descriptions}, examples → Vocabulary, perhaps without features
+encode_words   a vocabulary and an encoder → Vocabulary with features, and notes
+read           a history and a vocabulary → Timeline
+"""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
-from dejacue.errors import InputError, StrPath, in_file, named
+from dejacue.errors import InputError, StrPath, named
 from dejacue.files.histories import by_file, read_vocabulary
-from dejacue.finding.examples import resolved, unseen
-from dejacue.finding.job import EncoderOptions
+from dejacue.finding.request import Lazy, loaded_encoder, unwrapped
 from dejacue.method.coordinates import check_pair
 from dejacue.method.localization import analyse
 from dejacue.method.plan import ReadOptions
@@ -27,170 +31,181 @@ from dejacue.models.encoders import (
 from dejacue.models.encoders.base import encode_vocabulary
 from dejacue.records import History, Note, Timeline, Vocabulary
 from dejacue.records.example import NONE, examples_of
+from dejacue.records.note import in_order
 
 Examples = Mapping[str | None, Any]
 VocabularySource = Vocabulary | Mapping[str, Any] | Sequence[str] | StrPath
 
 
-@dataclass(frozen=True, eq=False)
-class MoreExamples:
-    """Examples and changes that are given beside a vocabulary, in frames of the file; teachers,
-    other findings that show its states; and whether every frame shows one of them."""
-
-    examples: Examples | None = None
-    changes: Sequence[int | str] = ()
-    like: Sequence[Confirmed] = ()
-    exhaustive: bool = False
-
-    @property
-    def shows_states(self) -> bool:
-        return bool(self.examples or self.changes or self.like)
-
-    def added_to(self, vocabulary: Vocabulary) -> Vocabulary:
-        if self.exhaustive:
-            vocabulary = replace(vocabulary, exhaustive=True)
-        if not self.examples and not self.changes:
-            return vocabulary
-        bare = Vocabulary(vocabulary.states, examples=vocabulary.examples)
-        additions = by_file(bare.with_examples(self.examples, changes=self.changes))
-        return replace(
-            vocabulary,
-            examples=(*vocabulary.examples, *additions.examples[len(vocabulary.examples) :]),
-            changes=(*vocabulary.changes, *additions.changes),
-        )
-
-    def as_vocabulary(self) -> Vocabulary:
-        """Return a vocabulary without words."""
-        if self.like:
-            return self.added_to(taught(None, self.like))
-        examples = self.examples or {}
-        states = [state for state in examples if state not in (None, NONE)]
-        if not states:
-            raise InputError("give a vocabulary, examples of a state, or a finding to learn from")
-        vocabulary = Vocabulary(
-            dict.fromkeys(states, ()),
-            examples=examples_of(examples),
-            changes=examples_of({None: tuple(self.changes)}),
-            exhaustive=self.exhaustive,
-        )
-        return by_file(vocabulary)
+def name_of(words: Any) -> str:
+    """Return what errors call a vocabulary: its file, where it has one."""
+    return os.fspath(words) if isinstance(words, str | os.PathLike) else "the vocabulary"
 
 
-@dataclass(frozen=True, eq=False)
-class LoadedVocabulary:
-    """A vocabulary, perhaps of words only, which an encoder has to encode.
+def load_words(
+    source: VocabularySource | None,
+    *,
+    examples: Examples | None = None,
+    changes: Sequence[int | str] = (),
+    like: Sequence[Confirmed] = (),
+    exhaustive: bool = False,
+    templates: str | None = None,
+) -> Vocabulary:
+    """Read or convert a vocabulary and add what shows its states beside the words; without a
+    source, that alone.
 
-    place   prepends the name of its file to errors
-    like    teachers that show its states; they are applied after its words are encoded
+    examples, changes   in frames of the file
+    like                teachers; they are applied after words are encoded (``encode_words``), or
+                        here where there are none
+    exhaustive          whether every frame shows one of the states
+    templates           which features of an .npz that has several
     """
-
-    vocabulary: Vocabulary
-    place: named
-    options: EncoderOptions
-    like: Sequence[Confirmed] = ()
-
-    @property
-    def name(self) -> str:
-        return self.place.name
-
-    @classmethod
-    def load(
-        cls,
-        source: VocabularySource | None,
-        options: EncoderOptions,
-        examples: MoreExamples | None = None,
-    ) -> LoadedVocabulary:
-        """Read or convert a vocabulary and add examples to it.
-
-        Plain numbers in examples are frames of the file, unless a Vocabulary holds them.
-        """
-        examples = examples or MoreExamples()
-        place = named("the vocabulary")
-        if source is None:
-            return cls(examples.as_vocabulary(), place, options)
+    if source is not None:
         if isinstance(source, Vocabulary):
             vocabulary = source
         elif isinstance(source, str | os.PathLike):
-            templates = options.templates if Path(source).suffix.lower() == ".npz" else None
-            place = in_file(source)
-            vocabulary = read_vocabulary(source, templates=templates)
+            of_file = Path(source).suffix.lower() == ".npz"
+            vocabulary = read_vocabulary(source, templates=templates if of_file else None)
         else:
             vocabulary = by_file(Vocabulary.from_dict(source))
-        return cls(examples.added_to(vocabulary), place, options, examples.like)
+    elif like:
+        vocabulary = taught(None, like)
+    else:
+        states = [state for state in examples or () if state not in (None, NONE)]
+        if not states:
+            raise InputError("give a vocabulary, examples of a state, or a finding to learn from")
+        shown, ends = examples_of(examples or {}), examples_of({None: tuple(changes)})
+        words = dict.fromkeys(states, ())
+        return by_file(Vocabulary(words, examples=shown, changes=ends, exhaustive=exhaustive))
+    if exhaustive:
+        vocabulary = replace(vocabulary, exhaustive=True)
+    if not examples and not changes:
+        return vocabulary
+    bare = Vocabulary(vocabulary.states, examples=vocabulary.examples)
+    additions = by_file(bare.with_examples(examples, changes=changes))
+    return replace(
+        vocabulary,
+        examples=(*vocabulary.examples, *additions.examples[len(vocabulary.examples) :]),
+        changes=(*vocabulary.changes, *additions.changes),
+    )
 
-    def encoder_for(self, history: HasOrigin, encoder: Encoder | str | None) -> Encoder | None:
-        """Return the encoder that goes with an existing history; None: none is needed."""
-        if (self.vocabulary.features is None and self.vocabulary.has_text) or unseen(
-            self.vocabulary
-        ):
-            if encoder in ENCODERS and history.encoder is not None:
-                made_with = encoder_name(history)
-                same = made_with, *SAME_ROWS.get(made_with, ())
-                if encoder not in same and f"{encoder}:{self.options.precision}" != made_with:
-                    problem = f"history {history.id} was made with {made_with}, not with {encoder}"
-                    raise InputError(f"{problem}; leave the encoder out, or encode the video again")
-            with self.place:
-                return self.options.load(encoder or encoder_name(history))
+
+def unseen(vocabulary: Vocabulary) -> bool:
+    """Return whether some example has still to be looked up."""
+    return any(example.features is None for example in vocabulary.external_examples)
+
+
+def encoder_for(
+    vocabulary: Vocabulary,
+    history: HasOrigin,
+    encoder: Encoder | str | Lazy | None = None,
+    name: str = "the vocabulary",
+) -> Encoder | None:
+    """Return the encoder that goes with an existing history; None: none is needed."""
+    if (vocabulary.features is not None or not vocabulary.has_text) and not unseen(vocabulary):
         return None
+    chosen, options = unwrapped(encoder)
+    if chosen in ENCODERS and history.encoder is not None:
+        made_with = encoder_name(history)
+        same = made_with, *SAME_ROWS.get(made_with, ())
+        if chosen not in same and f"{chosen}:{options.get('precision')}" != made_with:
+            problem = f"history {history.id} was made with {made_with}, not with {chosen}"
+            raise InputError(f"{problem}; leave the encoder out, or encode the video again")
+    with named(name):
+        return loaded_encoder(Lazy(chosen or encoder_name(history), options))
 
-    def encoded(
-        self, encoder: Encoder | None, video: str | None = None
-    ) -> tuple[Vocabulary, tuple[Note, ...]]:
-        """Return the vocabulary with features of words and examples, and warnings.
 
-        video   whose states are located: examples may be frames of it
-        """
-        with self.place:
-            vocabulary = resolved(self.vocabulary, lambda: encoder, video)
-        has_text = encoder is not None and encoder.has_text and vocabulary.has_text
-        if self.like and vocabulary.features is None and not has_text:
-            return self._encoded(taught(vocabulary, self.like), encoder)
-        vocabulary, warnings = self._encoded(vocabulary, encoder)
-        return (taught(vocabulary, self.like) if self.like else vocabulary), warnings
+def encode_words(
+    vocabulary: Vocabulary,
+    encoder: Encoder | None,
+    *,
+    like: Sequence[Confirmed] = (),
+    templates: str | None = None,
+    name: str = "the vocabulary",
+    video: str | None = None,
+) -> tuple[Vocabulary, tuple[Note, ...]]:
+    """Return the vocabulary with features of its words and examples, and notes.
 
-    def _encoded(
-        self, vocabulary: Vocabulary, encoder: Encoder | None
-    ) -> tuple[Vocabulary, tuple[Note, ...]]:
-        with self.place:
-            if vocabulary.features is not None or encoder is None:
-                return vocabulary, ()
-            warnings: tuple[Note, ...] = ()
-            if not vocabulary.has_text or not encoder.has_text:
-                problem = "not every state has words"
-                if all(vocabulary.states.values()):
-                    problem = "words of one state have nothing to differ from"
-                if not encoder.has_text:
-                    problem = f"{encoder.name} has no words"
-                if any(vocabulary.states.values()):
-                    text = f"{problem}, so only the examples define the states"
-                    warnings = (Note(text, "information"),)
-            elif strange := encoder.unknown_words(vocabulary.descriptions):
-                warnings = (Note(f"{UNKNOWN_WORDS}{', '.join(strange)}", "doubtful"),)
-        templates = self.options.templates or "ensemble"
-        return encode_vocabulary(vocabulary, encoder, templates=templates), warnings
+    encoder     None: there is nothing to encode
+    like        teachers that show its states
+    templates   how descriptions are phrased (``encode_vocabulary``; None: ensemble)
+    name        of the vocabulary, for errors
+    video       whose states are looked for: examples may be frames of it
+    """
+    if unseen(vocabulary):
+        from dejacue.finding.examples import resolved
+
+        with named(name):
+            vocabulary = resolved(vocabulary, encoder, video)
+    has_text = encoder is not None and encoder.has_text and vocabulary.has_text
+    shown = bool(like) and vocabulary.features is None and not has_text
+    if shown:
+        vocabulary = taught(vocabulary, like)
+    notes: tuple[Note, ...] = ()
+    if vocabulary.features is None and encoder is not None:
+        with named(name):
+            notes = _notes(vocabulary, encoder)
+        vocabulary = encode_vocabulary(vocabulary, encoder, templates=templates or "ensemble")
+    return (taught(vocabulary, like) if like and not shown else vocabulary), notes
+
+
+def _notes(vocabulary: Vocabulary, encoder: Encoder) -> tuple[Note, ...]:
+    """Return which words say nothing to the encoder; refuse descriptions that hold no others."""
+    if vocabulary.has_text and encoder.has_text:
+        strange = encoder.unknown_words(vocabulary.descriptions)
+        return (Note(f"{UNKNOWN_WORDS}{', '.join(strange)}", "doubtful"),) if strange else ()
+    problem = "not every state has words"
+    if all(vocabulary.states.values()):
+        problem = "words of one state have nothing to differ from"
+    if not encoder.has_text:
+        problem = f"{encoder.name} has no words"
+    text = f"{problem}, so only the examples define the states"
+    return (Note(text, "information"),) if any(vocabulary.states.values()) else ()
 
 
 def encoded_words(
-    vocabulary: VocabularySource,
+    words: VocabularySource,
     history: HasOrigin,
-    encoder: Encoder | str | None = None,
-    options: EncoderOptions | None = None,
+    encoder: Encoder | str | Lazy | None = None,
+    templates: str | None = None,
 ) -> tuple[Vocabulary, tuple[Note, ...]]:
-    """Return the vocabulary with features of the encoder of a history, and warnings."""
-    words = LoadedVocabulary.load(vocabulary, options or EncoderOptions())
-    return words.encoded(words.encoder_for(history, encoder))
+    """Return the vocabulary with features of the encoder of a history, and notes."""
+    vocabulary, name = load_words(words, templates=templates), name_of(words)
+    model = encoder_for(vocabulary, history, encoder, name)
+    return encode_words(vocabulary, model, templates=templates, name=name)
 
 
-def apply_readout(
+def read(
     history: History,
-    vocabulary: Vocabulary,
-    options: ReadOptions | None = None,
+    vocabulary: VocabularySource,
     *,
+    encoder: Encoder | str | Lazy | None = None,
     names: tuple[str, str] | None = None,
+    **options: Unpack[ReadOptions],
 ) -> Timeline:
-    """Return the timeline; ``names`` are those of the two files, for error messages."""
-    source, words = names or (f"history {history.id}", "the vocabulary")
+    """Return the timeline of a history: every occurrence of every state, with its evidence and how
+    far to trust it.
+
+    vocabulary   a Vocabulary, {state: descriptions}, or a path
+    encoder      of words (default: the one that the history was made with)
+    names        of history and vocabulary, for errors
+    options      readout, coordinates, smoothing, diagnostics, kernel: those of ``locate``
+
+    >>> from dejacue import encode, locate_object
+    >>> from dejacue.demo import write_demo
+    >>> scene = write_demo("cup", overwrite=True)
+    >>> masks = locate_object(scene / "scene.mp4", masks=scene / "Annotations", objects=1)
+    >>> history = encode(scene / "scene.mp4", masks, "mini")["scene"]
+    >>> timeline = read(history, scene / "vocabulary.yaml")
+    >>> [interval.state for interval in timeline]
+    ['full', 'half full', 'empty']
+    """
+    source, words = names or (f"history {history.id}", name_of(vocabulary))
+    notes: tuple[Note, ...] = ()
+    if not isinstance(vocabulary, Vocabulary) or vocabulary.encoder is None:
+        vocabulary, notes = encoded_words(vocabulary, history, encoder)
     with named(f"{source} with {words}"):
         check_pair(history, vocabulary)
     with named(source):
-        return analyse(history, vocabulary, **(options or {}))
+        timeline = analyse(history, vocabulary, **options)
+    return timeline.replace(notes=in_order((*notes, *timeline.notes))) if notes else timeline

@@ -9,7 +9,6 @@ kitchen.history.npz@120    a frame of a history, or of the folder of a finding
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -29,33 +28,21 @@ from dejacue.video.video import open_video
 KINDS = "a picture (cup.jpg), or a frame of a video or history (kitchen.mp4@120)"
 
 
-def unseen(vocabulary: Vocabulary) -> bool:
-    """Return whether some example has still to be looked up."""
-    return any(example.features is None for example in vocabulary.external_examples)
-
-
 def resolved(
-    vocabulary: Vocabulary, load: Callable[[], Encoder | None], video: str | None = None
+    vocabulary: Vocabulary, encoder: Encoder | None, video: str | None = None
 ) -> Vocabulary:
     """Return the vocabulary with features for examples from elsewhere; frames of ``video``, which
-    is the one that is read, become frames of its history.
-
-    load   gives the encoder, where one is needed
-    """
-    if not unseen(vocabulary):
-        return vocabulary
+    is the one that is read, become frames of its history."""
     examples: list[Example] = []
     for example in vocabulary.examples:
         if example.source is not None and example.features is None:
             with named(f"the example {example.source} of {example.state or 'none'}"):
-                example = _resolved(example, example.source, load, video)
+                example = _resolved(example, example.source, encoder, video)
         examples.append(example)
     return replace(vocabulary, examples=tuple(examples))
 
 
-def _resolved(
-    example: Example, source: str, load: Callable[[], Encoder | None], video: str | None
-) -> Example:
+def _resolved(example: Example, source: str, encoder: Encoder | None, video: str | None) -> Example:
     path, frame = _parts(source)
     if frame is not None and video is not None and _same(path, video):
         return structs.replace(example, source=None, span=(frame, frame), unit="source")
@@ -65,7 +52,6 @@ def _resolved(
     history = None if frame is None else _history(path)
     if frame is not None and history is not None:
         return structs.replace(from_history(example.state, history, frame), source=source)
-    encoder = load()
     if encoder is None:
         raise InputError("a picture needs an encoder; give the one that made the history")
     row = encoder.encode_images([_picture(path, frame)])[0]

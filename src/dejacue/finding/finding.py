@@ -25,13 +25,15 @@ from dejacue.files.findings import (
 )
 from dejacue.finding._readout import (
     Examples,
-    LoadedVocabulary,
-    MoreExamples,
     VocabularySource,
-    apply_readout,
+    encode_words,
+    encoder_for,
+    load_words,
+    name_of,
+    read,
 )
 from dejacue.finding.by_name import OBJECTS_PICTURE, read_search
-from dejacue.finding.job import EncoderOptions
+from dejacue.finding.request import Lazy
 from dejacue.masks import sees_whole_picture
 from dejacue.method.plan import READOUTS, Plan, ReadOptions, readout_from
 from dejacue.method.questions import Question, next_question
@@ -134,39 +136,54 @@ class Finding:
         self,
         vocabulary: VocabularySource | None = None,
         *,
-        encoder: Encoder | str | None = None,
-        encoder_options: EncoderOptions | None = None,
+        examples: Examples | None = None,
+        changes: Sequence[int | str] = (),
+        like: Sequence[Confirmed] = (),
+        exhaustive: bool = False,
+        templates: str | None = None,
+        encoder: Encoder | str | Lazy | None = None,
         name: str | None = None,
-        examples: MoreExamples | None = None,
         **readout_options: Unpack[ReadOptions],
     ) -> Finding:
         """Return the finding for other words or another readout; nothing is decoded again.
 
+        examples, changes, like, exhaustive   beside the words
+        templates         how words are phrased (default: as before)
         encoder           for words; default: the one that the history was made with
         name              of the history, for error messages
-        examples          beside the words
         readout_options   readout, coordinates, …: those of ``find``, with its defaults
         """
         Plan.of(**readout_options)  # refuses what does not fit
-        options = encoder_options or EncoderOptions(templates=self.provenance.prompts)
-        check_teachers(examples.like if examples else (), self.history)
-        same_words = vocabulary is None
-        words = LoadedVocabulary.load(
-            self.vocabulary if same_words else vocabulary, options, examples
+        check_teachers(like, self.history)
+        templates = templates or self.provenance.prompts
+        source = self.vocabulary if vocabulary is None else vocabulary
+        words = load_words(
+            source,
+            examples=examples,
+            changes=changes,
+            like=like,
+            exhaustive=exhaustive,
+            templates=templates,
         )
-        model = words.encoder_for(self.history, encoder)
-        encoded, new_warnings = words.encoded(model, self.provenance.video)
-        names = name or f"history {self.history.id}", words.name
-        outdated = [] if same_words else [UNKNOWN_WORDS]
+        called = name_of(vocabulary)
+        encoded, notes = encode_words(
+            words,
+            encoder_for(words, self.history, encoder, called),
+            like=() if source is None else like,
+            templates=templates,
+            name=called,
+            video=self.provenance.video,
+        )
+        outdated = [] if vocabulary is None else [UNKNOWN_WORDS]
         outdated += [] if encoded.external_examples else [TAUGHT_BY]
         warnings = tuple(text for text in self.warnings if not text.startswith(tuple(outdated)))
-        warnings += tuple(teacher_notes(examples.like if examples else (), self.history))
+        names = name or f"history {self.history.id}", called
         return replace(
             self,
             vocabulary=encoded,
-            timeline=apply_readout(self.history, encoded, readout_options, names=names),
-            warnings=(*warnings, *new_warnings),
-            provenance=replace(self.provenance, prompts=options.templates),
+            timeline=read(self.history, encoded, names=names, **readout_options),
+            warnings=(*warnings, *teacher_notes(like, self.history), *notes),
+            provenance=replace(self.provenance, prompts=templates),
         )
 
     def correct(
@@ -476,9 +493,11 @@ def strip_pictures(
 def read_teachers(like: Like | Sequence[Like]) -> tuple[Confirmed, ...]:
     """Return the findings that states are learnt from; paths are those of their folders."""
     several = like if isinstance(like, list | tuple) else (like,)
-    is_path = [isinstance(teacher, str | os.PathLike) for teacher in several]
-    pairs = zip(several, is_path, strict=True)
-    return as_teachers([Finding.read(item) if path else item for item, path in pairs])
+    teachers = [
+        Finding.read(teacher) if isinstance(teacher, str | os.PathLike) else teacher
+        for teacher in several
+    ]
+    return as_teachers(teachers) if teachers else ()
 
 
 def check_teachers(teachers: Iterable[Confirmed], history: HasOrigin | Encoder) -> None:
@@ -496,9 +515,11 @@ def check_teachers(teachers: Iterable[Confirmed], history: HasOrigin | Encoder) 
         raise InputError(f"{problem}; {remedy}")
 
 
-def teacher_notes(teachers: Iterable[Confirmed], history: History) -> list[Note]:
+def teacher_notes(teachers: Sequence[Confirmed], history: History) -> list[Note]:
     """Return a note on teachers that show the whole picture where the history shows an object cut
     out of it, or the reverse."""
+    if not teachers:
+        return []
     whole = sees_whole_picture(history)
     unlike = [
         shortened(teacher.history.id)

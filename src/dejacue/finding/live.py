@@ -18,12 +18,16 @@ from dejacue.errors import InputError, StrPath, counted
 from dejacue.files.findings import Pictures, Provenance, holds_finding
 from dejacue.files.histories import read_history
 from dejacue.finding._encode import history_warnings
-from dejacue.finding._find import Search
-from dejacue.finding._readout import Examples, LoadedVocabulary, MoreExamples, VocabularySource
+from dejacue.finding._readout import (
+    Examples,
+    VocabularySource,
+    encode_words,
+    load_words,
+    name_of,
+)
 from dejacue.finding.build import EncoderInfo
-from dejacue.finding.finding import Finding, Like, check_teachers, teacher_notes
-from dejacue.finding.job import EncoderOptions
-from dejacue.finding.request import FindRequest
+from dejacue.finding.finding import Finding, Like, check_teachers, read_teachers, teacher_notes
+from dejacue.finding.request import FindRequest, Lazy, loaded_encoder, unwrapped
 from dejacue.masks import Region, RegionMasks
 from dejacue.masks.reader import MIN_NOTED_OUTSIDE, share_outside
 from dejacue.method.live import DELAY_S, LiveReading
@@ -62,14 +66,14 @@ class Live:
 
     def __init__(
         self,
-        states: VocabularySource | None = None,
+        states: VocabularySource | Lazy | None = None,
         *,
-        examples: Examples | MoreExamples | None = None,
+        examples: Examples | None = None,
         like: Like | Sequence[Like] = (),
         order: Sequence[str] | None = None,
         exhaustive: bool = False,
         whole: bool = False,
-        encoder: Encoder | str | None = None,
+        encoder: Encoder | str | Lazy | None = None,
         readout: str | Readout | ReadOptions = DEFAULT_READOUT,
         delay_s: float = DELAY_S,
         horizon_s: float | None = None,
@@ -77,39 +81,39 @@ class Live:
         on_update: Callable[[Update], object] | None = None,
         id: str = "live",
         pictures: bool = False,
-        encoder_options: EncoderOptions | None = None,
     ) -> None:
-        if isinstance(states, str | os.PathLike) and holds_finding(Path(states)):
+        source, options = unwrapped(states)
+        if isinstance(source, str | os.PathLike) and holds_finding(Path(source)):
             several = like if isinstance(like, list | tuple) else (like,)
-            like, states = (states, *several), None
-        asked = FindRequest(
-            "",
-            states,
-            examples=examples,
-            like=like,
-            order=order,
-            exhaustive=exhaustive,
-            readout=readout,
+            like, source = (source, *several), None
+        reading = FindRequest("", order=order, readout=readout).reading
+        self._teachers = read_teachers(like)
+        words = load_words(
+            source, examples=examples, like=self._teachers, exhaustive=exhaustive, **options
         )
-        search, options = Search(asked), encoder_options or EncoderOptions()
-        self._teachers = search.examples.like if search.examples else ()
-        words = LoadedVocabulary.load(states, options, search.examples)
+        name, templates = name_of(source), options.get("templates")
         known = read_history(calibrate) if isinstance(calibrate, str | os.PathLike) else calibrate
         if encoder is None and self._teachers:
             encoder = encoder_name(self._teachers[0].history)
-        self.encoder = options.load(encoder)
+        self.encoder = loaded_encoder(encoder)
         check_teachers(self._teachers, self.encoder)
         self._info = EncoderInfo.of(self.encoder)
-        encoded, self._warnings = words.encoded(self.encoder)
+        encoded, self._warnings = encode_words(
+            words,
+            self.encoder,
+            like=() if source is None else self._teachers,
+            templates=templates,
+            name=name,
+        )
         if encoded.encoder not in (None, self.encoder.identity):
             raise InputError(
-                f'{words.name}: was encoded with "{encoded.encoder}", but images are encoded with '
+                f'{name}: was encoded with "{encoded.encoder}", but images are encoded with '
                 f'"{self.encoder.identity}"; use the same encoder for both'
             )
         self.reading = LiveReading(
             encoded,
-            readout=search.reading.get("readout", DEFAULT_READOUT),
-            coordinates=search.reading.get("coordinates"),
+            readout=reading.get("readout", DEFAULT_READOUT),
+            coordinates=reading.get("coordinates"),
             delay_s=delay_s,
             horizon_s=horizon_s,
             calibrate=known,
@@ -118,7 +122,7 @@ class Live:
         self._cut_off, self._most_cut_off = 0, 0.0  # boxes that stick out, and the largest share
         self._recent: deque[NDArray[np.float32]] = deque(maxlen=JUDGED_ROWS)
         self._album = PictureAlbum() if pictures else None
-        self._provenance = Provenance(encoder=self.encoder.identity, prompts=options.templates)
+        self._provenance = Provenance(encoder=self.encoder.identity, prompts=templates)
 
     def push(
         self,
@@ -157,7 +161,7 @@ class Live:
         update = self.reading.push(row, frame=frame, time_s=time_s, source=source)
         self._looked += 1
         if self._album is not None:
-            self._album.see(update.frame, lambda: image, [seen])
+            self._album.see(update.frame, lambda: image, {"": seen})
         return self._announced(update)
 
     def flush(self) -> Update:
@@ -186,7 +190,7 @@ class Live:
         all_warnings = (*doubtful, *history_warnings(history), *self._warnings, *taught_by)
         pictures = Pictures({}, {})
         if self._album is not None:
-            pictures = self._album.pictures(0, int(history.frames[0]))
+            pictures = self._album.pictures("", int(history.frames[0]))
         timeline = self.reading.finish(history)
         if provenance is not None:
             provenance = replace(

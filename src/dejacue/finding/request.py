@@ -4,39 +4,89 @@ of the studio are one; each field has its type, default, help and group here and
 This module imports nothing heavy, so that ``dejacue find --help`` is quick.
 """
 
-from collections.abc import Sequence
-from dataclasses import KW_ONLY, dataclass, fields, replace
+import math
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass, field, fields, replace
 from typing import (
     TYPE_CHECKING,
     Annotated,
     Any,
-    Generic,
     NamedTuple,
     Self,
     TypeAlias,
-    TypeVar,
     get_args,
 )
 
 from dejacue.errors import InputError, StrPath, named
 
 if TYPE_CHECKING:
-    from dejacue.finding._readout import Examples, MoreExamples, VocabularySource
+    from dejacue.finding._readout import Examples, VocabularySource
+    from dejacue.finding.build import EncoderInfo
     from dejacue.finding.finding import Finding, Like
-    from dejacue.finding.job import EncoderOptions
-    from dejacue.finding.where import InMasks, MaskSource, Objects
+    from dejacue.finding.locate import MaskSource, Objects
     from dejacue.method.plan import ReadOptions
     from dejacue.method.readout import Readout
     from dejacue.models.detectors.base import Detector
     from dejacue.models.encoders import Encoder
-    from dejacue.models.trackers import Prompt, Tracker, TrackerOptions
+    from dejacue.models.trackers import Prompt, Tracker
     from dejacue.progress import Progress
     from dejacue.records import History
     from dejacue.video.video import Video
 
     Source: TypeAlias = StrPath | Video | History | Finding
 
-T = TypeVar("T")
+
+WHERE = (  # fields that say where the object is
+    *("masks", "objects", "box", "point", "prompts", "name", "whole", "fixed"),
+    *("tracker", "detector"),
+)
+
+
+@dataclass(frozen=True)
+class Lazy:
+    """A part that is opened or loaded when it is needed: its path or name (None: the default), and
+    options of the function that does it (``open_masks``, ``load_words``, ``load_encoder``, …).
+
+    >>> Lazy("siglip2", {"device": "cuda"}).options
+    {'device': 'cuda'}
+    """
+
+    name: Any = None
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+
+def unwrapped(part: Any) -> tuple[Any, Mapping[str, Any]]:
+    """Return a part, or its name, and the options to open or load it with."""
+    return (part.name, part.options) if isinstance(part, Lazy) else (part, {})
+
+
+def default_encoder_of(encoder: "Encoder | str | Lazy | None") -> str | None:
+    """Return the encoder that is taken where none is named; None where one is."""
+    from dejacue.models.catalogue import default_encoder
+
+    name, options = unwrapped(encoder)
+    known = ("backend", "precision", "device")
+    return None if name is not None else default_encoder(*(options.get(key) for key in known))
+
+
+def check_encoder(encoder: "Encoder | str | Lazy | None") -> None:
+    """Refuse, before anything is decoded, a default encoder whose weights are not here."""
+    from dejacue.models.catalogue import check_models
+
+    if (default := default_encoder_of(encoder)) is not None:
+        check_models(encoder=default)
+
+
+def loaded_encoder(encoder: "Encoder | str | Lazy | None") -> "Encoder":
+    """Return an encoder; None: siglip2, which is not fetched unasked."""
+    from dejacue.models.encoders import Encoder, load_encoder
+
+    name, options = unwrapped(encoder)
+    if isinstance(name, Encoder):
+        return name
+    check_encoder(encoder)
+    return load_encoder("siglip2" if name is None else name, **options)
 
 
 class OptionText(NamedTuple):
@@ -95,19 +145,11 @@ class Sampling:
 
 
 @dataclass(frozen=True)
-class LazyModel(Generic[T]):
-    """A model that is loaded when it is needed: its name (None: the default) and options."""
-
-    name: str | None
-    options: T
-
-
-@dataclass(frozen=True, eq=False)
 class FindRequest:
     """What ``find`` is asked; it explains the fields.
 
     A part may also be given with those of its options that are rarely changed, and is then opened
-    or loaded when it is needed: InMasks, MoreExamples, LazyModel, ReadOptions.
+    or loaded when it is needed (Lazy).
 
     >>> FindRequest("kitchen.mp4", "cup.yaml", box=(120, 80, 300, 260), fps=5).sampled.fps
     5
@@ -120,14 +162,14 @@ class FindRequest:
         "history (.npz) or its folder.",
     ]
     states: Annotated[
-        "VocabularySource | None",
+        "VocabularySource | Lazy | None",
         "States",
         "Descriptions of each state: words (.yaml, .json) or features (.npz); optional if "
         "examples, marks or other results show the states.",
     ] = None
     _: KW_ONLY
     examples: Annotated[
-        "Examples | MoreExamples | None",
+        "Examples | None",
         "States",
         "STATE=EXAMPLE: a frame of the file (120), frames (120-180), a time (4.5s, 1:30), "
         "cup.jpg, other.history.npz@33; none=45: in none of the states.",
@@ -152,7 +194,7 @@ class FindRequest:
         bool,
     ] = False
     masks: Annotated[
-        "MaskSource | InMasks | None",
+        "MaskSource | Lazy | None",
         "Object",
         "Masks of the object: PNG or YOLO folder, glob, .npz, .json, .jsonl, .csv or .txt.",
     ] = None
@@ -191,13 +233,13 @@ class FindRequest:
     fps: Annotated[float | None, "Frames", "Take this many frames per second.", float] = None
     sampling: Annotated[Sampling, "Frames", "What else says which frames are used."] = Sampling()
     encoder: Annotated[
-        "Encoder | str | LazyModel[EncoderOptions] | None",
+        "Encoder | str | Lazy | None",
         "Method",
         "siglip2 (default), siglip2:int8, siglip2-large, siglip2-so400m, lite (small, knows no "
         "words), mini (knows only the demo), hf:NAME, openclip:NAME, timm:NAME, or a plug-in.",
     ] = None
     tracker: Annotated[
-        "Tracker | str | LazyModel[TrackerOptions] | None",
+        "Tracker | str | Lazy | None",
         "Object",
         "sam2, sam2-tiny, edgetam, nano (small, boxes), … (default: the first that is installed).",
     ] = None
@@ -219,6 +261,50 @@ class FindRequest:
             problem = f"{name} is given as well as in sampling"
             raise InputError(f"{problem}; leave one of them out")
         return replace(self.sampling, **named_here) if named_here else self.sampling
+
+    def opened(self, threads: int | None = None) -> "Video":
+        """Return the frames to look at; ``threads`` decode them."""
+        from dejacue.video.video import Video, open_video
+
+        video, sampling = self.video, self.sampled
+        if isinstance(video, str | os.PathLike):
+            return open_video(video, **vars(sampling), threads=threads)
+        assert isinstance(video, Video)
+        if sampling.changed:
+            names = ", ".join(sampling.changed)
+            raise InputError(f"{names}: the video is already open; give this to open_video instead")
+        return video
+
+    def max_fps(self, encoder: "Encoder | EncoderInfo") -> float | None:
+        """Return how many frames a second the encoder is given at most; None: all, as the video is
+        open already or the user says which frames to take."""
+        sampling, is_path = self.sampled, isinstance(self.video, str | os.PathLike)
+        chosen = not is_path or (sampling.stride, sampling.fps) != (None, None)
+        return None if chosen else encoder.max_fps or math.inf
+
+    @property
+    def where(self) -> dict[str, Any]:
+        """Return how it is said where the object is, as ``locate_object`` takes it."""
+        return {name: getattr(self, name) for name in WHERE}
+
+    @property
+    def reading(self) -> "ReadOptions":
+        """Return the options of the reading; the order is that of a timeline."""
+        from dejacue.method.plan import DEFAULT_READOUT, as_readout
+        from dejacue.method.timeline import Reading
+
+        options: ReadOptions = (
+            self.readout if isinstance(self.readout, dict) else {"readout": self.readout}
+        )
+        if self.order is None:
+            return options
+        chosen = as_readout(options.get("readout", DEFAULT_READOUT))
+        if not isinstance(chosen, Reading) or chosen.order is not None:
+            problem = f"order does not apply to the readout {chosen.name}"
+            if isinstance(chosen, Reading):
+                problem = "order is given as well as in the readout"
+            raise InputError(f"{problem}; leave one of them out")
+        return {**options, "readout": replace(chosen, order=tuple(self.order))}
 
 
 def asked_fields() -> dict[str, OptionText]:

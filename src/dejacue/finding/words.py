@@ -18,9 +18,15 @@ import numpy as np
 
 from dejacue.errors import InputError, StrPath, named, shortened
 from dejacue.finding._find import saved_finding
-from dejacue.finding._readout import LoadedVocabulary, VocabularySource
+from dejacue.finding._readout import (
+    VocabularySource,
+    encode_words,
+    encoder_for,
+    load_words,
+    name_of,
+)
 from dejacue.finding.finding import Finding
-from dejacue.finding.job import EncoderOptions
+from dejacue.finding.request import Lazy, loaded_encoder, unwrapped
 from dejacue.method._timelines import in_frames
 from dejacue.method.contrast import Contrast
 from dejacue.method.coordinates import FALLBACK_BELOW, check_pair, unit_rows
@@ -40,11 +46,10 @@ SAME = 1 - 1e-6  # cosine of rows that are the same to an encoder
 
 
 def check_words(
-    vocabulary: VocabularySource,
+    vocabulary: VocabularySource | Lazy,
     history: History | Finding | StrPath | None = None,
     *,
-    encoder: Encoder | str | None = None,
-    encoder_options: EncoderOptions | None = None,
+    encoder: Encoder | str | Lazy | None = None,
 ) -> WordsReport:
     """Report which descriptions disagree with their state, which states look alike to the encoder,
     and which words it does not know.
@@ -55,31 +60,31 @@ def check_words(
                  only an encoder says which words it knows
     """
     finding = None if history is None else _finding(history)
-    templates = finding.provenance.prompts if finding is not None else None
-    words = LoadedVocabulary.load(
-        vocabulary, encoder_options or EncoderOptions(templates=templates)
-    )
+    source, options = unwrapped(vocabulary)
+    templates = options.get("templates")
+    if finding is not None:
+        templates = templates or finding.provenance.prompts
+    words, called = load_words(source, templates=templates), name_of(source)
     notes: list[str] = []
-    if not words.vocabulary.has_text:
-        silent = [state for state, texts in words.vocabulary.states.items() if not texts]
+    if not words.has_text:
+        silent = [state for state, texts in words.states.items() if not texts]
         problem = "words are only used if there are two states or more, all with words"
         remedy = f"describe {_quoted(silent) if silent else 'another state'}"
-        with words.place:
-            raise InputError(f"{problem}; {remedy}")
-    if words.vocabulary.examples or words.vocabulary.changes:
+        raise InputError(f"{called}: {problem}; {remedy}")
+    if words.examples or words.changes:
         notes.append("the examples of the vocabulary are ignored: only its words are checked")
-        words = replace(words, vocabulary=replace(words.vocabulary, examples=(), changes=()))
+        words = replace(words, examples=(), changes=())
     record = None if finding is None else finding.history
-    model = _encoder(words, record, encoder)
-    encoded, _ = words.encoded(model)
+    model = _encoder(words, called, record, encoder)
+    encoded, _ = encode_words(words, model, templates=templates, name=called)
     if record is not None:
         name = history if isinstance(history, str | os.PathLike) else f"history {record.id}"
-        with named(f"{os.fspath(name)} with {words.name}"):
+        with named(f"{os.fspath(name)} with {called}"):
             check_pair(record, encoded)
         if (meaningless := locate(record, encoded).meaningless) is not None:
             notes.append(meaningless)
             record = None  # what the words find there says nothing of them
-    descriptions = _descriptions(encoded, record, model, words.options.templates)
+    descriptions = _descriptions(encoded, record, model, templates)
     pairs = _state_pairs(encoded, record)
     notes += _notes(encoded, descriptions, pairs)
     return WordsReport(
@@ -97,19 +102,19 @@ def _finding(history: History | Finding | StrPath) -> Finding:
 
 
 def _encoder(
-    words: LoadedVocabulary, history: History | None, encoder: Encoder | str | None
+    words: Vocabulary, called: str, history: History | None, encoder: Encoder | str | Lazy | None
 ) -> Encoder | None:
     """Return the encoder for the words or, if they have features, to say which words it knows."""
-    if words.vocabulary.features is None:
+    if words.features is None:
         if history is not None:
-            return words.encoder_for(history, encoder)
-        return words.options.load(encoder)
-    if encoder is None:
+            return encoder_for(words, history, encoder, called)
+        return loaded_encoder(encoder)
+    if unwrapped(encoder)[0] is None:
         return None
-    model = words.options.load(encoder)
-    if words.vocabulary.encoder not in (None, model.identity):
+    model = loaded_encoder(encoder)
+    if words.encoder not in (None, model.identity):
         raise InputError(
-            f'{words.name}: was encoded with "{words.vocabulary.encoder}", not with {model.name}; '
+            f'{called}: was encoded with "{words.encoder}", not with {model.name}; '
             "leave the encoder out, or give the descriptions as .yaml"
         )
     return model

@@ -10,6 +10,7 @@ object), _arrays.py, _coco.py and _boxes.py.
 """
 
 from dejacue.masks._masks import MATCHES as MATCHES
+from dejacue.masks._masks import MaskIds as MaskIds
 from dejacue.masks._masks import Masks as Masks
 from dejacue.masks._open import KINDS as KINDS
 from dejacue.masks._open import check_kind as check_kind

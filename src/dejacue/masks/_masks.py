@@ -12,7 +12,7 @@ import copy
 import hashlib
 import math
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,10 +21,12 @@ import numpy as np
 
 from dejacue.errors import InputError, counted, shortened, unknown
 from dejacue.masks.reader import Keys, Mask, Rows, resize_nearest
+from dejacue.records import Note, Window
 
 if TYPE_CHECKING:
     from dejacue.video.video import Frame
 
+MaskIds = frozenset[int] | None  # ids that are one object; None: whatever the mask shows
 MATCHES = ("auto", "stem", "source", "one-based", "index")
 CHOOSE = "choose the setting match=source or match=index"
 CHOOSE_START = "choose the setting match=source (from 0) or match=index (from 1)"
@@ -293,13 +295,29 @@ class Masks:
     path   as it was given
     kind   indexed, binary, youtube-vos, stack, coco, boxes, or logits:NUMBER
     match  how frames find their masks: auto, stem, source, one-based or index
+
+    What ``locate_object`` says of them:
+
+    objects    the id of a history → the mask ids that are its pieces (None: all)
+    notes      what a reader must know of how they were made
+    tracker    what made them; None: they were given, and not made by dejacue
+    doubts     by history, where the tracker may be wrong, in frames of the file
+    presence   by history, how sure the tracker was, by frame of the file
+    temporary  whether their files go when nothing reads them any more
     """
+
+    objects: Mapping[str, MaskIds] = {}
+    notes: tuple[Note, ...] = ()
+    tracker: str | None = None
+    doubts: Mapping[str, tuple[tuple[Window, str], ...]] = {}
+    presence: Mapping[str, Mapping[int, float]] = {}
+    temporary = False
 
     def __init__(
         self, path: Path, kind: str, rows: Rows, match: str, frames: int | None = None
     ) -> None:
         self.path, self.kind, self.match = path, kind, match
-        self._rows = rows
+        self.rows = rows
         self._matching = Matching(rows.keys, match, path, frames)
         self._coverage = Coverage(self._matching, rows.complete)
         self._known: set[int] = set()  # ids that occur, as far as rows were looked at
@@ -311,14 +329,14 @@ class Masks:
 
     def __len__(self) -> int:
         """Return for how many frames there are masks."""
-        return len(self._rows.keys)
+        return len(self.rows.keys)
 
     @cached_property
     def key(self) -> str:
         """Return a hash of what the files hold, their kind and the matching; independent of where
         they lie and of when they were written: masks that are tracked again are the same ones."""
-        digest = hashlib.sha256(f"{self.kind}\0{self.match}{self._rows.content}".encode())
-        for path in self._rows.files:
+        digest = hashlib.sha256(f"{self.kind}\0{self.match}{self.rows.content}".encode())
+        for path in self.rows.files:
             with open(path, "rb") as stream:
                 content = hashlib.file_digest(stream, "sha256").hexdigest()
             digest.update(f"\0{path.name}\0{content}".encode())
@@ -327,7 +345,13 @@ class Masks:
     @property
     def in_memory(self) -> bool:
         """Return whether they were given as they are, not by a path."""
-        return not self._rows.files
+        return not self.rows.files
+
+    def described(self, **known: Any) -> Masks:
+        """Return the same masks with what is known of them: objects, notes, tracker, …"""
+        described = copy.copy(self)
+        vars(described).update(known)
+        return described
 
     def thinned(self, step: int) -> Masks:
         """Return the same masks for every n-th of their frames (``Video.thinned``)."""
@@ -336,7 +360,7 @@ class Masks:
         thinned = copy.copy(self)
         thinned._matching = copy.copy(self._matching)
         thinned._matching.step = step
-        thinned._coverage = Coverage(thinned._matching, self._rows.complete)
+        thinned._coverage = Coverage(thinned._matching, self.rows.complete)
         return thinned
 
     def ids(self) -> tuple[int, ...]:
@@ -387,7 +411,7 @@ class Masks:
         where masks of another size were made to fit."""
         return [
             f"{self.path}: {text}"
-            for text in (*self._coverage.problems(), *self._resized, *self._rows.notes)
+            for text in (*self._coverage.problems(), *self._resized, *self.rows.notes)
         ]
 
     def check_matched(self) -> None:
@@ -398,9 +422,9 @@ class Masks:
     def _union(
         self, row: int, shape: tuple[int, int], mask_ids: frozenset[int] | None
     ) -> Mask | None:
-        objects = self._rows.read(row, shape, mask_ids)
+        objects = self.rows.read(row, shape, mask_ids)
         if self._single and mask_ids is None:
-            self._known |= self._rows.ids_of(row)
+            self._known |= self.rows.ids_of(row)
             if len(self._known) > 1:
                 raise self._several()
         union: Mask | None = None
@@ -436,14 +460,14 @@ class Masks:
     def _look_for(self, ids: set[int] | None, once: bool = False) -> None:
         """Look through the rows, each once, until these ids (None: all) are known; ``once``: or
         until rows would have to be decoded again."""
-        known = self._rows.known_ids()
+        known = self.rows.known_ids()
         if known is not None:
             self._known |= known
             return
         while self._looked < len(self) and (ids is None or ids - self._known):
-            if once and not self._rows.has_room():
+            if once and not self.rows.has_room():
                 return
-            self._known |= self._rows.ids_of(self._looked)
+            self._known |= self.rows.ids_of(self._looked)
             self._looked += 1
 
 

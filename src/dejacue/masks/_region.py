@@ -89,7 +89,7 @@ class RegionMasks(Masks):
 
     @cached_property
     def key(self) -> str:
-        return f"region {self._rows.content}"
+        return f"region {self.rows.content}"
 
     def thinned(self, step: int) -> Masks:
         return self

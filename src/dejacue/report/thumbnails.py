@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 import numpy as np
@@ -14,6 +14,8 @@ from dejacue.video.crops import crop
 
 if TYPE_CHECKING:
     from PIL.Image import Image
+
+    from dejacue.video.video import Frame
 
 T = TypeVar("T")
 MAX_PICTURES = 12
@@ -44,30 +46,35 @@ class PictureAlbum:
     """Keep a few pictures of the frames that are shown to it, and of the objects in them."""
 
     def __init__(self) -> None:
-        self._album: Album[list[tuple[bytes, bytes | None]]] = Album(4 * MAX_PICTURES)
+        self._album: Album[dict[str, tuple[bytes, bytes | None]]] = Album(4 * MAX_PICTURES)
 
     def see(
-        self,
-        index: int,
-        image: Callable[[], Pixels],
-        masks: Sequence[Flags | None],
+        self, index: int, image: Callable[[], Pixels], masks: Mapping[str, Flags | None]
     ) -> None:
         """Take a frame, whose image is made where it is needed, and the masks of its objects."""
 
-        def make() -> list[tuple[bytes, bytes | None]]:
+        def make() -> dict[str, tuple[bytes, bytes | None]]:
             pixels = image()
-            return [frame_and_crop(pixels, mask) for mask in masks]
+            return {id: frame_and_crop(pixels, mask) for id, mask in masks.items()}
 
         self._album.see(index, make)
 
-    def pictures(self, at: int, first: int = 0) -> Pictures:
-        """Return at most MAX_PICTURES, of the object at this place among the masks, from a frame
-        on."""
+    def watch(self, frame: Frame, masks: Mapping[str, Flags | None]) -> None:
+        """Take a frame of a video."""
+        self.see(frame.index, lambda: frame.image, masks)
+
+    @property
+    def ids(self) -> set[str]:
+        """Return the objects of which there are pictures."""
+        return {id for pictures in self._album.items.values() for id in pictures}
+
+    def pictures(self, id: str, first: int = 0) -> Pictures:
+        """Return at most MAX_PICTURES, of one object, from a frame on."""
         frames = [frame for frame in self._album.items if frame >= first]
         last = len(frames) - 1
         if last >= MAX_PICTURES:
             frames = [frames[k * last // (MAX_PICTURES - 1)] for k in range(MAX_PICTURES)]
-        chosen = {frame: self._album.items[frame][at] for frame in frames}
+        chosen = {frame: self._album.items[frame][id] for frame in frames}
         return Pictures(
             {frame: whole for frame, (whole, _) in chosen.items()},
             {frame: part for frame, (_, part) in chosen.items() if part is not None},

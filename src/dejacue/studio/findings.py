@@ -20,7 +20,6 @@ from dejacue.files.findings import read_document
 from dejacue.files.histories import file_name
 from dejacue.files.npz import read_npz
 from dejacue.finding.finding import Finding
-from dejacue.finding.job import EncoderOptions
 from dejacue.masks._region import is_region, open_region
 from dejacue.method.plan import READOUTS, readout_from
 from dejacue.method.strips import Border, Strip, marked, open_borders
@@ -427,7 +426,6 @@ def reread(
             exhaustive=exhaustive,
         ),
         encoder=encoder,
-        encoder_options=EncoderOptions(templates=finding.provenance.prompts),
         **settings,
     )
 

@@ -13,9 +13,8 @@ from fastapi.responses import StreamingResponse
 from pydantic import Field, TypeAdapter
 
 from dejacue.errors import InputError
-from dejacue.finding._find import Search
+from dejacue.finding._find import find_one
 from dejacue.finding.by_name import SEARCH_FILE, SearchByName, describe
-from dejacue.finding.job import Job
 from dejacue.finding.request import FindRequest, Sampling
 from dejacue.masks import open_masks
 from dejacue.models.catalogue import default_encoder, missing_models, model_named
@@ -78,11 +77,11 @@ class TrackBody(SamplingModel):
 
     def work(self, studio: Studio) -> Work:
         prompts = [prompt.prompt() for prompt in self.prompts]
-        job = Job(video=studio.workspace.video(self.video), sampling=self.sampling())
+        request = FindRequest(studio.workspace.video(self.video), sampling=self.sampling())
         folder = studio.output_folder(self.folder)
 
         def work(progress: Progress) -> Json:
-            tracker, video = studio.tracker(self.tracker), job.open()
+            tracker, video = studio.tracker(self.tracker), request.opened()
             tracked = follow(video, prompts, folder, tracker=tracker, progress=progress)
             studio.workspace.changed()
             doubts = [
@@ -166,7 +165,7 @@ class FindBody(SamplingModel, WordsModel, ReadingSettings):
                 folder=folder,
                 progress=progress,
             )
-            finding = Search(request).finding()
+            finding = find_one(request)
             studio.workspace.changed()
             doubts = [{"start": w.start, "end": w.end, "text": text} for w, text in finding.doubts]
             return {
@@ -191,12 +190,12 @@ class LookBody(SamplingModel):
     encoder: Text | None = None
 
     def work(self, studio: Studio) -> Work:
-        job = Job(video=studio.workspace.video(self.video), sampling=self.sampling())
+        request = FindRequest(studio.workspace.video(self.video), sampling=self.sampling())
         names, folder = check_names(self.names), studio.output_folder(self.folder)
 
         def work(progress: Progress) -> Json:
             encoder = studio.encoder(self.encoder)
-            by_name = SearchByName(job.open(), names, studio.detector())
+            by_name = SearchByName(request.opened(), names, studio.detector())
             search = by_name.search(folder / SEARCH_FILE, encoder, progress)
             instances = [
                 {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias, TypeVar, cast
 
@@ -17,7 +17,7 @@ from dejacue.files.findings import DOCUMENT, Provenance, read_document
 from dejacue.files.results import read_references
 from dejacue.finding.by_name import SEARCH_FILE
 from dejacue.finding.finding import Finding
-from dejacue.finding.job import EncoderOptions
+from dejacue.finding.request import Lazy, loaded_encoder
 from dejacue.masks import Masks, open_masks
 from dejacue.masks._region import REGION_FILE
 from dejacue.models.detectors import Detector, load_detector
@@ -101,7 +101,7 @@ class Studio:
         *,
         encoder: str | None = None,
         tracker: str | None = None,
-        encoder_options: EncoderOptions | None = None,
+        encoder_options: Mapping[str, Any] | None = None,
         opened: Sequence[str] = (),
     ) -> None:
         if encoder is not None:
@@ -110,7 +110,7 @@ class Studio:
             check_tracker(tracker)
         self.workspace, self.opened = workspace, list(opened)
         self.encoder_name, self.tracker_name = encoder, tracker
-        self.encoder_options = encoder_options or EncoderOptions()
+        self.encoder_options = encoder_options or {}
         self.ending = False  # whether the server is about to stop
         self.writing = threading.Lock()  # one request at a time changes files …
         self.saving = threading.Lock()  # … or a finding, which is many files and not read then
@@ -173,10 +173,8 @@ class Studio:
     def encoder(self, name: str | None = None) -> Encoder:
         """Return the encoder of this name, loaded once."""
         chosen = name or self.encoder_name
-        options = self.encoder_options
-        if chosen == "mini":
-            options = EncoderOptions(templates=options.templates)
-        return self._encoders(chosen or "siglip2", lambda: CachingEncoder(options.load(chosen)))
+        part = Lazy(chosen, {} if chosen == "mini" else self.encoder_options)
+        return self._encoders(chosen or "siglip2", lambda: CachingEncoder(loaded_encoder(part)))
 
     def encoder_of(self, history: History) -> Encoder:
         """Return the encoder that a history was made with."""

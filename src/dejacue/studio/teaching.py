@@ -17,10 +17,9 @@ from dejacue.corpus import Store
 from dejacue.errors import Cancelled, DejaCueError, InputError, one_line
 from dejacue.files.findings import Provenance, read_document
 from dejacue.files.histories import file_name, read_vocabulary
-from dejacue.finding._find import Search
+from dejacue.finding._find import findings_of, read_again, saved_finding
 from dejacue.finding.by_name import read_search
 from dejacue.finding.finding import Finding
-from dejacue.finding.job import Job
 from dejacue.finding.request import FindRequest
 from dejacue.masks import sees_whole_picture
 from dejacue.method.readout import Readout
@@ -54,7 +53,10 @@ class Teachers:
         request = FindRequest(
             source, self.words, like=self.findings, readout=self.readout, **fields
         )
-        (finding,) = Search(request).findings(single=True)
+        saved = saved_finding(source)
+        if saved is not None:
+            return read_again(saved, request)
+        (finding,) = findings_of(request, single=True)
         return finding
 
 
@@ -108,7 +110,7 @@ def apply_to_videos(
 
         def find(progress: Progress) -> tuple[Finding, str]:
             path, place = studio.workspace.video(id), studio.output_folder(finding)
-            Job(video=path).open()  # a video that cannot be read says so first
+            FindRequest(path).opened()  # a video that cannot be read says so first
             known = _known_object(studio, first, id, finding)
             answer = teachers.search(
                 path,

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from helpers.histories import build_history
 
 from dejacue import (
     Store,
-    build_history,
     encode_vocabulary,
     find,
     load_encoder,

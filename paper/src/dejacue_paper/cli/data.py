@@ -185,12 +185,11 @@ def evaluate_folder(
             dataset,
             store,
             readouts=chosen,
-            encoder=encoder,
+            encoder=o.encoder_from(encoder, o.settings(settings, o.ENCODER_SETTINGS), device),
             masks=masks,
             where=conditions(where),
             workers=workers,
             replace=replace,
-            encoder_options=o.encoder_from(settings, device),
             progress=bars,
         )
     for path, of_readout in zip(files, measured.timelines.values(), strict=False):

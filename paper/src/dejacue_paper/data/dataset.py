@@ -14,10 +14,10 @@ from typing import Any
 from dejacue.corpus import Store
 from dejacue.corpus.ingest import ingest
 from dejacue.corpus.ingest.writer import Ingested, check_encoder_of, encoder_of
-from dejacue.errors import InputError, StrPath, named, unknown
+from dejacue.errors import InputError, StrPath, unknown
 from dejacue.evaluation.evaluate import Evaluation, evaluate
-from dejacue.finding._readout import LoadedVocabulary
-from dejacue.finding.job import EncoderOptions
+from dejacue.finding._readout import encode_words
+from dejacue.finding.request import Lazy, loaded_encoder, unwrapped
 from dejacue.method.localization import locate_many
 from dejacue.method.plan import Plan
 from dejacue.method.readout import Readout
@@ -85,12 +85,11 @@ def evaluate_dataset(
     *,
     layout: str | None = None,
     readouts: Mapping[str, str | Readout] | Sequence[str] = READOUTS,
-    encoder: Encoder | str | None = None,
+    encoder: Encoder | str | Lazy | None = None,
     masks: StrPath | None = None,
     where: Mapping[str, str] | None = None,
     workers: int | None = None,
     replace: bool = False,
-    encoder_options: EncoderOptions | None = None,
     progress: Progress | None = None,
 ) -> Measured:
     """Encode the clips of a data set into a store, and score readouts by its true windows.
@@ -116,9 +115,8 @@ def evaluate_dataset(
     rows, without_masks = clip_rows(_rest(dataset, left_out), masks)
     left_out |= without_masks
     usable = _rest(dataset, left_out)
-    options = encoder_options or EncoderOptions()
-    model = _model(store, encoder, options)
-    words, warnings = _words(usable, model, options, left_out)
+    model = _model(store, encoder)
+    words, warnings = _words(usable, model, left_out)
     _rest(dataset, left_out)
     ingested = ingest(
         [row for row in rows if row["id"] in words],
@@ -126,7 +124,6 @@ def evaluate_dataset(
         encoder=model,
         workers=workers,
         replace=replace,
-        encoder_options=options,
         progress=progress,
     )
     left_out |= {failure.id: failure.what for failure in ingested.failed}
@@ -229,19 +226,20 @@ def _rest(dataset: Dataset, left_out: Mapping[str, str]) -> Dataset:
     return changed(dataset, clips=clips)
 
 
-def _model(store: StrPath, encoder: Encoder | str | None, options: EncoderOptions) -> Encoder:
+def _model(store: StrPath, encoder: Encoder | str | Lazy | None) -> Encoder:
     """Load the encoder, by default that of the store; refuse a place where no store can be."""
     if not Store.is_at(store):
         Store.check_new(store)
-        return options.load(encoder)
+        return loaded_encoder(encoder)
     with Store.open(store) as opened:
-        model = options.load(encoder or encoder_of(opened))
+        name, options = unwrapped(encoder)
+        model = loaded_encoder(Lazy(name or encoder_of(opened), options))
         check_encoder_of(opened, model)
         return model
 
 
 def _words(
-    dataset: Dataset, encoder: Encoder, options: EncoderOptions, left_out: dict[str, str]
+    dataset: Dataset, encoder: Encoder, left_out: dict[str, str]
 ) -> tuple[dict[str, Vocabulary], tuple[str, ...]]:
     """Return the encoded vocabulary of each clip, and warnings; words that clips share are encoded
     once. Clips whose words the encoder cannot read are added to ``left_out``."""
@@ -251,10 +249,10 @@ def _words(
         assert clip.vocabulary is not None
         key = tuple(clip.vocabulary.states.items())
         if key not in encoded:
-            words = LoadedVocabulary(clip.vocabulary, named(f'the words of "{clip.id}"'), options)
+            name = f'the words of "{clip.id}"'
             try:
-                encoded[key], sentences = words.encoded(encoder)
-                warnings += [f"{words.name}: {sentence}" for sentence in sentences]
+                encoded[key], sentences = encode_words(clip.vocabulary, encoder, name=name)
+                warnings += [f"{name}: {sentence}" for sentence in sentences]
             except InputError as error:
                 encoded[key] = str(error)
         vocabulary = encoded[key]

@@ -1,12 +1,13 @@
 """ingest(): many videos into a store, from a manifest to crops, rows and histories.
 
     manifest.py    Item, read_manifest: what is to be done
+    chunks.py      what processes send each other, and histories made of it
     worker.py      decode(item, how) in other processes, and the local engine
     on_ray.py      the engine on a Ray cluster
     writer.py      Writer: finished histories into the store, failures beside them
 
-An engine is a function of an IngestRun; engines differ only in who calls whom, and where. Crops,
-batches and histories are made by finding/build.py, as for a single video.
+An engine is a function of an IngestRun; engines differ only in who calls whom, and where. They wrap
+the stages of a single video: locate_object, ``crops`` and the encoding (finding/build.py).
 """
 
 from __future__ import annotations
@@ -38,8 +39,8 @@ from dejacue.corpus.ingest.writer import (
 )
 from dejacue.errors import Cancelled, DejaCueError, InputError, SeveralProblems, StrPath
 from dejacue.finding._encode import mini_warning
-from dejacue.finding.job import EncoderOptions
-from dejacue.finding.where import ByName, InMasks
+from dejacue.finding.locate import locate_object, way_of
+from dejacue.finding.request import Lazy, loaded_encoder, unwrapped
 from dejacue.masks._masks import object_groups, object_name
 from dejacue.models.detectors import Detector
 from dejacue.models.encoders import Encoder
@@ -54,7 +55,7 @@ def ingest(
     manifest: StrPath | Iterable[Mapping[str, Any]],
     store: StrPath | Store,
     *,
-    encoder: Encoder | str | None = None,
+    encoder: Encoder | str | Lazy | None = None,
     detector: Detector | str | None = None,
     tracker: Tracker | str | None = None,
     engine: str = "local",
@@ -63,7 +64,6 @@ def ingest(
     replace: bool = False,
     root: StrPath | None = None,
     max_pixels: int | None = None,
-    encoder_options: EncoderOptions | None = None,
     ray_address: str | None = None,
     actors: int | None = None,
     gpus_per_actor: float | None = None,
@@ -98,9 +98,10 @@ def ingest(
         items = _failed_before(items, store, target) if retry else items
         if not items:
             return Ingested()
-        name = encoder or (None if target is None else encoder_of(target))
-        options = encoder_options or EncoderOptions()
-        model = options.load(name)
+        name, options = unwrapped(encoder)
+        if name is None and target is not None:
+            name = encoder_of(target)
+        model = loaded_encoder(Lazy(name, options))
         for text in mini_warning(model.identity):
             _log.warning(text)
         decoding = Decoding.of(model, max_pixels)
@@ -124,8 +125,7 @@ def ingest(
             decoding,
             writer,
             workers,
-            name or "siglip2",
-            options,
+            name if isinstance(name, Encoder) else Lazy(name or "siglip2", options),
             ray,
         )
         return _run(ENGINES[engine], run, writer, target.path)
@@ -204,22 +204,28 @@ def _located(
     followed here, before anything is encoded. Their masks stay in the store, for another run."""
     located: list[Item] = []
     for item in items:
-        where = item.where
-        if isinstance(where, ByName):
-            item = changed(item, where=changed(where, detector=detector, tracker=tracker))
+        if way_of(**item.request.where) == "name":
             try:
                 with fetched(item) as here:
-                    observed = here.observe(None, writer.masks(item), progress, encoder)
+                    asked = changed(here.request, detector=detector, tracker=tracker)
+                    masks = locate_object(
+                        asked.opened(),
+                        **asked.where,
+                        encoder=encoder,
+                        id=item.id,
+                        folder=writer.masks(item),
+                        progress=progress,
+                    )
             except Cancelled:
                 raise
             except DejaCueError as error:
                 writer.failed(item, str(error))
                 continue
-            for sentence in observed.warnings:
-                _log.info("%s: %s", item.id, sentence)
-            pieces = [sorted(mask_ids) for mask_ids in observed.objects.values() if mask_ids]
-            masks = InMasks(masks=str(observed.masks.path))
-            item = changed(item, where=masks, objects=pieces)
+            for note in masks.notes:
+                _log.info("%s: %s", item.id, note)
+            pieces = [sorted(mask_ids) for mask_ids in masks.objects.values() if mask_ids]
+            request = changed(item.request, name=None, masks=str(masks.path), objects=pieces)
+            item = changed(item, request=request)
         located.append(item)
     return located
 
@@ -230,11 +236,12 @@ def _with_known(items: Iterable[Item], store: Store, replace: bool) -> Iterator[
 
     def known(item: Item) -> dict[str, dict[str, str]]:
         names = [item.id]
-        if item.objects == "all":
+        objects = item.request.objects
+        if objects == "all":
             begin = f"{item.id}-"
             after = ids[bisect_left(ids, begin) :]
             names = list(takewhile(lambda id: id.startswith(begin), after))
-        elif item.objects is not None and len(groups := object_groups(item.objects)) > 1:
+        elif objects is not None and len(groups := object_groups(objects)) > 1:
             names = [f"{item.id}-{object_name(group)}" for group in groups]
         return {name: dict(store.origin(name).made_with) for name in names if name in store}
 

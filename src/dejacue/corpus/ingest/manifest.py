@@ -14,7 +14,6 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
-from functools import partial
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any
@@ -24,9 +23,8 @@ import msgspec
 from dejacue.errors import DejaCueError, InputError, SeveralProblems, StrPath, in_file, shortened
 from dejacue.files import remote
 from dejacue.files.documents import parse_json, read_text
-from dejacue.finding.job import ALL_FRAMES, Job
-from dejacue.finding.request import FindRequest, Sampling, asked_fields
-from dejacue.finding.where import InMasks, ObjectSource
+from dejacue.finding.locate import way_of
+from dejacue.finding.request import FindRequest, Lazy, Sampling, asked_fields, unwrapped
 from dejacue.masks import MATCHES, check_kind
 from dejacue.masks._masks import object_groups
 from dejacue.models.detectors.base import check_names
@@ -70,13 +68,15 @@ MIN_TYPO_RATIO = 0.85  # similarity of a column to a known one
 MAX_LOOKUPS = 16  # of files at once
 MAX_LOOKUP_PATHS = 256  # of a task: to start one costs more than to look at a local file
 MAX_PATTERN_LETTERS = 1000
+ALL_FRAMES = Sampling()
 MAX_PROBLEMS = 1000  # that are collected
 
 
 @dataclass(frozen=True, kw_only=True)
-class Item(Job):
-    """A job for a store: a line of a manifest, which is a request, and what goes beside it.
+class Item:
+    """A line of a manifest: a request, and what goes beside its histories in a store.
 
+    id        of the history; those of several objects go on with -1, -2+3 …
     object    what it is (cup), by which it is found where nothing else says where it is; source:
               where it is from (default: the video)
     extra     the other columns
@@ -86,8 +86,7 @@ class Item(Job):
     """
 
     id: str
-    video: str
-    where: ObjectSource
+    request: FindRequest
     object: str | None = None
     source: str | None = None
     extra: Mapping[str, str] = field(default_factory=dict)
@@ -96,17 +95,20 @@ class Item(Job):
     address: str | None = None
 
     @property
+    def video(self) -> str:
+        return str(self.request.video)
+
+    @property
     def paths(self) -> list[str]:
         """Return the paths or addresses of its files."""
-        masks = self.masks
+        masks, _ = unwrapped(self.request.masks)
         return [self.video] if masks is None else [self.video, str(masks)]
 
     def moved(self, move: Callable[[str], str]) -> Item:
         """Return the item with other paths."""
-        where = self.where
-        if isinstance(where, InMasks):
-            where = replace(where, masks=move(str(where.masks)))
-        return replace(self, video=move(self.video), where=where)
+        masks, options = unwrapped(self.request.masks)
+        moved = None if masks is None else Lazy(move(str(masks)), options)
+        return replace(self, request=replace(self.request, video=move(self.video), masks=moved))
 
 
 def read_manifest(path: StrPath, root: StrPath | None = None) -> list[Item]:
@@ -279,15 +281,12 @@ def _item(row: Mapping[str, Any], folder: str) -> tuple[Item | None, list[str]]:
     request = checked(_request, video, values, folder, sampling)
     if wrong or not video:
         return None, wrong
-    item = checked(
-        partial(
-            Item.of,
-            request,
-            id=values.get("id") or video_name(video),
-            object=values.get("object"),
-            source=values.get("source", str(row["video"])),
-            extra={key: value for key, value in values.items() if key not in KNOWN},
-        )
+    item = Item(
+        id=values.get("id") or video_name(video),
+        request=request,
+        object=values.get("object"),
+        source=values.get("source", str(row["video"])),
+        extra={key: value for key, value in values.items() if key not in KNOWN},
     )
     return item, wrong
 
@@ -295,7 +294,7 @@ def _item(row: Mapping[str, Any], folder: str) -> tuple[Item | None, list[str]]:
 def _sampling(values: Mapping[str, Any]) -> Sampling:
     options = {key: values[key] for key in FRAMES if values.get(key) is not None}
     if not options:
-        return ALL_FRAMES  # shared, because a manifest may have millions of lines
+        return ALL_FRAMES  # one, shared, because a manifest may have millions of lines
     return Sampling.between(options.pop("start", None), options.pop("end", None), **options)
 
 
@@ -313,9 +312,9 @@ def _request(
             )
         name = check_names(values["object"])
     of_masks = {key: values[key] for key in ("kind", "match") if values.get(key)}
-    return FindRequest(
+    request = FindRequest(
         video or "",
-        masks=InMasks(masks=str(_placed(masks, folder)), **of_masks) if masks else None,
+        masks=Lazy(str(_placed(masks, folder)), of_masks) if masks else None,
         objects=values.get("objects"),
         prompts=_boxes(fixed) if fixed else (),
         name=name,
@@ -323,6 +322,8 @@ def _request(
         fixed=bool(fixed),
         sampling=sampling,
     )
+    way_of(**request.where)
+    return request
 
 
 def _boxes(text: str) -> list[Prompt]:

@@ -24,14 +24,15 @@ import numpy as np
 from dejacue._version import __version__
 from dejacue.corpus import Store
 from dejacue.corpus.cluster import check_version, connected, need_ray
+from dejacue.corpus.ingest.chunks import Chunk, End, Failed, HistoryBuilder, Message
 from dejacue.corpus.ingest.manifest import Item
 from dejacue.corpus.ingest.worker import Decoding, Worker, worker_exit_message
 from dejacue.corpus.ingest.writer import IngestRun, RayOptions, partial_path
 from dejacue.errors import DejaCueError, InputError, counted, extra, first_line, need
 from dejacue.files.partial import PartialRows
 from dejacue.files.remote import is_remote
-from dejacue.finding.build import Chunk, End, Failed, HistoryBuilder, Message, Rows
-from dejacue.finding.job import EncoderOptions
+from dejacue.finding.build import Rows
+from dejacue.finding.request import Lazy, loaded_encoder
 from dejacue.models.encoders import Encoder
 
 BLOCK_BYTES = 4 << 20  # of crops that a task of an actor takes, unless one batch is larger
@@ -45,8 +46,7 @@ class RemoteSettings:
     """Settings that other machines need to decode and to encode."""
 
     decoding: Decoding
-    encoder: Encoder | str
-    options: EncoderOptions
+    encoder: Encoder | Lazy
     store: Path
     version: str = __version__
 
@@ -74,7 +74,7 @@ def run_ray(run: IngestRun) -> None:
 def _dataset(ray: Any, run: IngestRun, joined: _Joined) -> Any:
     from ray.data import ActorPoolStrategy, DataContext, from_items
 
-    shared = RemoteSettings(run.decoding, run.source, run.options, run.writer.path.resolve())
+    shared = RemoteSettings(run.decoding, run.source, run.writer.path.resolve())
     try:
         ray.cloudpickle.dumps(shared)
     except Exception as error:  # pickle raises whatever the object does
@@ -189,7 +189,7 @@ class EncoderActor:
     def _loaded(self) -> Encoder:
         """Load the model; not in __init__, whose errors Ray reports in its own words only."""
         check_version(self._shared.version)
-        encoder = self._shared.options.load(self._shared.encoder)
+        encoder = loaded_encoder(self._shared.encoder)
         here = self._shared.decoding.encoder.identity
         if encoder.identity != here:
             raise InputError(

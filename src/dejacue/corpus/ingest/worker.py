@@ -24,28 +24,31 @@ import signal
 import subprocess
 import sys
 import threading
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from threading import Semaphore
 from typing import Any, cast
 
+import numpy as np
+
+from dejacue.corpus.ingest.chunks import Chunk, End, Failed, Message, encode_chunks
 from dejacue.corpus.ingest.manifest import ADDRESS, Item, fetched
 from dejacue.corpus.ingest.writer import IngestRun
 from dejacue.errors import DejaCueError, InputError, first_line, lacks_memory
 from dejacue.files.remote import is_remote, listing
-from dejacue.finding._encode import missing_objects
+from dejacue.finding._encode import missing_objects, stride_for
 from dejacue.finding.build import (
     MINIMUM,
     PADDING,
-    Chunk,
     EncoderInfo,
-    End,
-    Failed,
-    Incoming,
-    Message,
+    batched,
+    check_visible,
     crops,
-    encode_chunks,
+    pass_details,
+    recipe,
 )
+from dejacue.finding.locate import locate_object
 from dejacue.masks.buffers import BufferPool
 from dejacue.models.encoders import Encoder
 from dejacue.records.history import COLUMNS
@@ -107,17 +110,9 @@ def _addressed(item: Item, info: EncoderInfo) -> Item:
     whether they have changed, without a download."""
     if item.address or not all(map(is_remote, item.paths)):
         return item
-    recipe = [
-        *map(listing, item.paths),
-        vars(item.sampling),
-        item.objects,
-        str(item.where),
-        info.identity,
-        dict(info.details),
-        PADDING,
-        MINIMUM,
-    ]
-    digest = hashlib.sha256(json.dumps(recipe, default=str).encode()).hexdigest()
+    inputs = [*map(listing, item.paths), vars(item.request.sampled), str(item.request.where)]
+    model = [info.identity, dict(info.details), PADDING, MINIMUM]
+    digest = hashlib.sha256(json.dumps([*inputs, *model], default=str).encode()).hexdigest()
     return replace(item, address=digest)
 
 
@@ -136,46 +131,48 @@ def _there_already(item: Item) -> End | None:
 
 
 def _decoded(item: Item, how: Decoding, pool: BufferPool) -> Iterator[Chunk | End]:
-    def differs(name: str) -> None:
-        if not item.replace:
+    info, request = how.encoder, item.request
+    video = request.opened(how.threads)
+    masks = locate_object(video, id=item.id, **request.where)
+    stride = stride_for(video, request.max_fps(info), item.known.values())
+    video, masks = video.thinned(stride), masks.thinned(stride)
+    missing = missing_objects(video, masks, info, _with_columns(item))
+    for id in missing:
+        if id in item.known and not item.replace:
             raise InputError(
-                f'{item.video}: history "{name}" is already in the store, made from another video, '
+                f'{item.video}: history "{id}" is already in the store, made from another video, '
                 "masks or options; give another id, or replace it"
             )
-
-    info = how.encoder
-    observed = item.observe(item.open(how.threads))
-    observed = observed.thinned(item.stride_for(observed.video, info.max_fps, item.known.values()))
-    missing = missing_objects(observed, info, _with_columns(item), differs)
-    skipped = tuple(name for name in observed.objects if name not in missing.objects)
-    if not missing.objects:
+    skipped, ids = tuple(id for id in masks.objects if id not in missing), tuple(missing)
+    if not missing:
         yield End(skipped=skipped)
         return
     albums: dict[int, Album[Any]] = {}
-    counts: dict[int, int] = {}
-    required = not skipped
-    order = crops(
-        missing.video, missing.masks, missing.objects, info, required=required, empty=pool.empty
+    counts: Counter[int] = Counter()
+    done: Counter[str] = Counter()
+    found = crops(video, masks, missing, info, advance=lambda stage, n: done.update({stage: n}))
+    for batch, _ in batched(found, info.chunk):
+        for crop in batch:
+            album = albums.setdefault(crop.which, Album(MAX_KEPT_CROPS))
+            album.see(counts[crop.which], crop.pixels.copy)
+            counts[crop.which] += 1
+        yield Chunk.of(batch, pool.empty((info.chunk, *batch[0].pixels.shape), np.uint8))
+        del batch, crop  # large, and not needed while the next are decoded
+    if not counts and not skipped:
+        check_visible(video, masks, missing)
+    columns = {COLUMNS: "\n".join(item.extra)} if item.extra else {}
+    details = {**item.extra, **columns, **({ADDRESS: item.address} if item.address else {})}
+    details = {**pass_details(video, masks, done["decode"]), **details}
+    yield End(
+        ids,
+        {
+            id: {**recipe(video, masks, info, mask_ids), **details}
+            for id, mask_ids in missing.items()
+        },
+        masks.presence,
+        skipped,
+        {ids[at]: small_jpeg(middle(a, counts[at] - 1), PICTURE_SIDE) for at, a in albums.items()},
     )
-    for message in order:
-        if isinstance(message, Chunk):
-            for which, pixels in zip(message.which.tolist(), message.crops, strict=True):
-                at = counts[which] = counts.get(which, -1) + 1
-                albums.setdefault(which, Album(MAX_KEPT_CROPS)).see(at, pixels.copy)
-            yield message
-        else:
-            columns = {COLUMNS: "\n".join(item.extra)} if item.extra else {}
-            details = {**item.extra, **columns, **({ADDRESS: item.address} if item.address else {})}
-            yield replace(
-                message,
-                made={name: {**made_with, **details} for name, made_with in message.made.items()},
-                skipped=skipped,
-                pictures={
-                    message.ids[at]: small_jpeg(middle(album, counts[at]), PICTURE_SIDE)
-                    for at, album in albums.items()
-                },
-            )
-        del message
 
 
 def _with_columns(item: Item) -> Mapping[str, Mapping[str, str]]:
@@ -259,7 +256,7 @@ class Worker:
                 yield end
                 return
             with fetched(item) as here:
-                self._send(replace(here, encoder=None))
+                self._send(here)
                 message: Message | None = None
                 while message is None or isinstance(message, Chunk):
                     message = None
@@ -296,14 +293,8 @@ def run_local(run: IngestRun) -> None:
     workers = min(workers, max(1, run.total))
     # a video in one thread takes the least work; in more only where there are fewer than cores
     how = replace(run.decoding, threads=max(1, cores // workers))
-    writer = run.writer
-    with (
-        _Workers(run.items, how, workers) as decoding,
-        contextlib.closing(
-            encode_chunks(decoding, run.encoder, how.encoder, writer.partial, writer.encoded)
-        ) as outcomes,
-    ):
-        writer.take(outcomes)
+    with _Workers(run.items, how, workers) as decoding:
+        encode_chunks(decoding, run.encoder, how.encoder, run.writer)
 
 
 class _Workers:
@@ -332,20 +323,20 @@ class _Workers:
         for thread in self._threads:
             thread.join(MAX_THREAD_ENDING_S)
 
-    def __iter__(self) -> Iterator[Incoming]:
+    def __iter__(self) -> Iterator[tuple[Item | None, Message | None, Callable[[], object]]]:
         ended = 0
         while ended < len(self._threads):
             try:
                 message = self._queue.get(timeout=IDLE_S)
             except queue.Empty:
-                yield Incoming(None, None)
+                yield None, None, lambda: None
                 continue
             if message is None:
                 ended += 1
             elif isinstance(message, BaseException):
                 raise message
             else:
-                yield Incoming(message[0], message[1], self.slots.release)
+                yield *message, self.slots.release
             del message  # a chunk is large
 
     def _next(self) -> Item | None:

@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from dejacue.corpus import Busy, Failure, Store, StoreExists
 from dejacue.corpus.cluster import check_engine
+from dejacue.corpus.ingest.chunks import End
 from dejacue.corpus.ingest.manifest import Item
 from dejacue.errors import InputError, StrPath, shortened
 from dejacue.files.partial import partial_files
-from dejacue.finding.build import End, Failed, Outcome
-from dejacue.finding.job import EncoderOptions
+from dejacue.finding.request import Lazy
 from dejacue.models.encoders import Encoder, encoder_name
 from dejacue.progress import Progress, silent
 from dejacue.records import History
@@ -109,13 +109,6 @@ class Writer:
         self._failed: list[Failure] = []
         self._replaced: list[str] = []
         self._problems: dict[str, tuple[str, ...]] = {}
-
-    def take(self, outcomes: Iterable[Outcome]) -> None:
-        for job, histories, end in outcomes:
-            if isinstance(end, Failed):
-                self.failed(job, end.what)
-            else:
-                self.finished(job, histories, end)
 
     def encoded(self, count: int) -> None:
         """Count encoded crops, and write what has waited long enough."""
@@ -352,8 +345,7 @@ class IngestRun:
     decoding   what other processes need to know
     workers    how many processes decode; None: as many as suit the machine
     writer     takes the outcome of each item
-    source     the name of the encoder, or the encoder itself if it has none; options: how it is
-               loaded on another machine
+    source     the encoder, or its name and how it is loaded on another machine
     """
 
     items: Iterator[Item]
@@ -362,6 +354,5 @@ class IngestRun:
     decoding: Decoding
     writer: Writer
     workers: int | None
-    source: Encoder | str
-    options: EncoderOptions
+    source: Encoder | Lazy
     ray: RayOptions
