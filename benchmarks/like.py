@@ -55,7 +55,7 @@ def main() -> None:
     words = Vocabulary({state: state for state in STATES}, features, "random")
     with tempfile.TemporaryDirectory() as folder, Store.create(Path(folder) / "store") as store:
         store.add(history(1000 + k, f"h{k}") for k in range(options.histories))
-        list(store.query(words))  # maps the segments
+        list(store.query(words))  # reads the file once
         by_words = milliseconds(lambda: list(store.query(words)))
         by_teachers = milliseconds(lambda: list(store.query(like=teachers)))
         both = milliseconds(lambda: list(store.query(words, like=teachers)))

@@ -1,4 +1,4 @@
-"""``dejacue ingest`` and ``dejacue store``: keep many histories in a folder, and query them."""
+"""``dejacue ingest`` and ``dejacue store``: keep many histories in a file, and query them."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ INGEST_SETTINGS = {
 }
 
 store = typer.Typer(
-    help="A folder of many histories, and queries over all of them.", no_args_is_help=True
+    help="A file of many histories, and queries over all of them.", no_args_is_help=True
 )
-StorePath = Annotated[Path, typer.Argument(metavar="STORE", help="Folder of the store.")]
+StorePath = Annotated[Path, typer.Argument(metavar="STORE", help="File of the store.")]
 Ids = Annotated[list[str] | None, typer.Argument(metavar="[ID]...", help="Names of histories.")]
 ObjectSource = Annotated[
     list[str] | None,

@@ -285,12 +285,10 @@ def _bytes(values: NDArray[Any] | None, dtype: str) -> bytes | None:
 NAMES = ", ".join(Entry._fields)
 
 
-def read_history(
-    now: sqlite3.Connection, number: int, columns: str = NAMES
-) -> tuple[Entry, bytes] | None:
+def read_history(now: sqlite3.Connection, number: int) -> tuple[Entry, bytes] | None:
     """Return the columns and the features of a history."""
     query = (
-        f"SELECT {columns}, rows FROM histories LEFT JOIN features "
+        f"SELECT {NAMES}, rows FROM histories LEFT JOIN features "
         "ON part BETWEEN number << 10 AND (number << 10) + 1023 WHERE number = ? ORDER BY part"
     )
     found = now.execute(query, (number,)).fetchall()

@@ -51,8 +51,6 @@ CHUNK_BYTES = 32 << 20  # of features in a call of the kernel, unless one histor
 CHUNK_HISTORIES = 1024
 TASKS_PER_CORE = 2  # that wait or are done
 Row = dict[str, Any]
-_MADE_WITH = f"CASE WHEN instr(made_with, '\"{MEANINGLESS}\"') THEN made_with END"
-_COLUMNS_READ = f"id, NULL, source, {_MADE_WITH}, interval_s, frames, times_s, source_frames, NULL"
 PARQUET_GROUP_ROWS = 1 << 16
 _INTERVAL = {
     "state": "string",
@@ -82,7 +80,7 @@ class Chunk(NamedTuple):
     """Histories that come after ``before`` others in the ranking."""
 
     histories: Sequence[History]
-    sources: Sequence[str | None]
+    entries: Sequence[file.Entry]
     object_scores: NDArray[np.float64]
     before: int
 
@@ -198,18 +196,21 @@ def _chunks(
     # system takes it back and clears it for each, and reading takes ten times as long
     np.empty(24 << 20, np.uint8)
     histories: list[History] = []
-    sources: list[str | None] = []
+    entries: list[file.Entry] = []
     before = size = 0
     for done, number in enumerate(numbers, 1):
-        found = file.read_history(now, number, _COLUMNS_READ)
+        found = file.read_history(now, number)
         if found is None:
             raise sqlite3.DatabaseError("a mean row without a history")
-        histories.append(store.unpacked(*found))
-        sources.append(found[0].source)
-        size += len(found[1])
+        entry, data = found
+        # the rest of made_with changes no answer, and takes longer to read than the features
+        read = entry if MEANINGLESS in (entry.made_with or "") else entry._replace(made_with=None)
+        histories.append(store.unpacked(read, data))
+        entries.append(entry)
+        size += len(data)
         if size >= CHUNK_BYTES or done - before == CHUNK_HISTORIES or done == len(numbers):
-            yield Chunk(histories, sources, scores[before:done], before)
-            histories, sources, before, size = [], [], done, 0
+            yield Chunk(histories, entries, scores[before:done], before)
+            histories, entries, before, size = [], [], done, 0
 
 
 def highest(scores: NDArray[np.float64], top: int | None) -> NDArray[np.int64]:
@@ -248,6 +249,7 @@ class Matches(Tabular, Iterator[Match]):
         self._chunks, self._store = chunks, store
         self._consumed = False
         self.meaningless: dict[str, Note] = {}
+        self._entries: dict[str, file.Entry] = {}  # of the histories of the last chunk
         self._matches = chain.from_iterable(starmap(self._matches_of, chunks))
 
     def __repr__(self) -> str:
@@ -278,9 +280,10 @@ class Matches(Tabular, Iterator[Match]):
         intervals: dict[str, list[Interval]] = {}
         for id, interval in zip(timeline.columns()["history"], timeline.intervals, strict=True):
             intervals.setdefault(id, []).append(interval)
-        subjects = zip(timeline.subjects, chunk.sources, chunk.object_scores.tolist(), strict=True)
-        for rank, (subject, source, score) in enumerate(subjects, start=chunk.before + 1):
-            history = rank, subject.id, source, score
+        self._entries = {entry.id: entry for entry in chunk.entries}
+        subjects = zip(timeline.subjects, chunk.entries, chunk.object_scores.tolist(), strict=True)
+        for rank, (subject, entry, score) in enumerate(subjects, start=chunk.before + 1):
+            history = rank, subject.id, entry.source, score
             if subject.meaningless:
                 self.meaningless[subject.id] = subject.meaningless
                 yield Match(*history, None, subject.notes)  # type: ignore[arg-type]
@@ -294,19 +297,21 @@ class Matches(Tabular, Iterator[Match]):
         """
         self._check_not_consumed()
         self._consumed = True
-        parts = [(chunk.sources, chunk.object_scores, found) for chunk, found in self._chunks]
-        timeline = Timeline.joined([found for _, _, found in parts])
+        sources: list[str | None] = []
+        scores, timelines = [np.empty(0)], []
+        for chunk, found in self._chunks:
+            sources += [entry.source for entry in chunk.entries]
+            scores.append(chunk.object_scores)
+            timelines.append(found)
+        timeline = Timeline.joined(timelines)
         table = timeline.columns()
         places = {subject.id: at for at, subject in enumerate(timeline.subjects)}
         which = np.array([places[id] for id in table["history"]], np.int64)
-        sources = [source for part, _, _ in parts for source in part]
         first = {
             "rank": which + 1,
             "history": [timeline.subjects[at].id for at in which],
             "source": [sources[at] for at in which],
-            "object_score": np.concatenate([np.empty(0), *(scores for _, scores, _ in parts)])[
-                which
-            ],
+            "object_score": np.concatenate(scores)[which],
         }
         return first | {name: values for name, values in table.items() if name != "history"}
 
@@ -318,18 +323,16 @@ class Matches(Tabular, Iterator[Match]):
         notes   warnings that hold for every answer, such as those of ``encoded_words``
         """
         self._check_not_consumed()
-        query = "SELECT object, made_with FROM histories WHERE id = ?"
-        with file.snapshot(self._store) as now:
-            for id, of_history in groupby(self._matches, lambda match: match.history):
-                object, made_with = now.execute(query, (id,)).fetchone() or (None, None)
-                columns = file.manifest_columns(self._store, id, made_with)
-                for match in of_history:
-                    row = match._asdict()
-                    interval, lines = row.pop("interval"), in_order((*notes, *match.notes))
-                    row |= {name: getattr(interval, name, None) for name in _INTERVAL}
-                    del row["notes"]  # they come after the interval
-                    row["notes"] = " | ".join(note.line for note in lines) or None
-                    yield row | {"object": object, "columns": columns}
+        for id, of_history in groupby(self._matches, lambda match: match.history):
+            entry = self._entries[id]
+            columns = file.manifest_columns(self._store, id, entry.made_with)
+            for match in of_history:
+                row = match._asdict()
+                interval, lines = row.pop("interval"), in_order((*notes, *match.notes))
+                row |= {name: getattr(interval, name, None) for name in _INTERVAL}
+                del row["notes"]  # they come after the interval
+                row["notes"] = " | ".join(note.line for note in lines) or None
+                yield row | {"object": entry.object, "columns": columns}
         self._consumed = True
 
     def write(self, path: StrPath, notes: Sequence[str] = ()) -> int:

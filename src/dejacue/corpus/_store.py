@@ -104,8 +104,8 @@ class Store:
     ...     for match in store.query(words, top=1):
     ...         print(match.rank, match.history, match.interval.state, match.interval.window)
     <History cup2: 58 observed frames in 1 run, 2-d float16, encoder unnamed>
-    1 cup0 empty 0 – 29
-    1 cup0 full 30 – 59
+    1 cup0 empty [0, 29]
+    1 cup0 full [30, 59]
     """
 
     def __init__(self, path: StrPath) -> None:

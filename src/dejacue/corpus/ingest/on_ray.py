@@ -5,7 +5,7 @@
 Batches of an item may go to any actor: a row of the dataset says which batch of which item it is,
 and the item is finished when all of them are here, in whatever order they came. Frames never leave
 the process that decoded them. Encoded rows are kept beside the store at once, by the actor where it
-sees the store's folder and else by this process, so that a later run does not encode them again.
+sees the store and else by this process, so that a later run does not encode them again.
 """
 
 from __future__ import annotations
