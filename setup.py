@@ -12,7 +12,7 @@ from setuptools import Extension, setup
 if sys.platform == "win32":
     flags, links = ["/O2", "/std:c11", "/fp:precise"], []
 else:
-    # Contracting a*b+c into one rounding would make the answer depend on the machine.
+    # Contracting a*b+c into one rounding would make values depend on the compiler.
     flags = ["-std=c11", "-D_DEFAULT_SOURCE", "-O3", "-Wall", "-ffp-contract=off"]
     flags.append("-fno-math-errno")
     links = []

@@ -1,7 +1,6 @@
 /* The build for x86-64 with AVX2, FMA and F16C, chosen at run time.
  *
- * Sums are folded in the same order as in baseline.c, by fused multiply-add (one rounding), which
- * baseline.c and numpy imitate where they lack the instruction: all give the same bits.
+ * Sums are folded in the same order as in baseline.c, but by fused multiply-add (one rounding).
  */
 #include "kernel.h"
 

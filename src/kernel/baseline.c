@@ -48,26 +48,6 @@ static void widen(const uint16_t *in, float *out, int64_t n) {
     for (int64_t j = 0; j < n; j++) out[j] = half_to_float(in[j]);
 }
 
-/* a·b + c rounded once, as the fused instruction does. The product of two floats is exact in
- * double; adding c and rounding to float rounds twice, which matters only where the sum falls
- * exactly half-way between two floats although it was not exact: there the error decides. */
-#if defined(FP_FAST_FMAF) || defined(__FP_FAST_FMAF)
-#define fused(A, B, C) fmaf(A, B, C)
-#else
-static inline float fused(float a, float b, float c) {
-    const double product = (double)a * (double)b, sum = product + (double)c;
-    uint64_t bits;
-    memcpy(&bits, &sum, 8);
-    if ((bits & 0x1fffffffu) != 0x10000000u) return (float)sum;
-    const double taken = sum - (double)c;
-    const double error = ((double)c - (sum - taken)) + (product - taken);
-    if (error != 0.0) bits += (error > 0.0) == (sum > 0.0) ? 1 : -1;
-    double settled;
-    memcpy(&settled, &bits, 8);
-    return (float)settled;
-}
-#endif
-
 /* sums[0] = Σ x², sums[(1 + i) * ROWS] = Σ x·q_i for LANES queries, `stride` apart. */
 static void fold(const float *x, int64_t d, const float *q, int64_t stride, double *sums) {
     for (int i = 0; i <= LANES; i++) {
@@ -75,8 +55,8 @@ static void fold(const float *x, int64_t d, const float *q, int64_t stride, doub
         const float *other = i ? q + (i - 1) * stride : x;
         int64_t j = 0;
         for (; j + FOLDS <= d; j += FOLDS)
-            for (int k = 0; k < FOLDS; k++) acc[k] = fused(x[j + k], other[j + k], acc[k]);
-        for (int k = 0; j + k < d; k++) acc[k] = fused(x[j + k], other[j + k], acc[k]);
+            for (int k = 0; k < FOLDS; k++) acc[k] += x[j + k] * other[j + k];
+        for (int k = 0; j + k < d; k++) acc[k] += x[j + k] * other[j + k];
         for (int k = 0; k < FOLDS / 2; k++) acc[k] += acc[k + FOLDS / 2];
         for (int left = FOLDS / 4; left; left /= 2)
             for (int k = 0; k < left; k++) acc[k] = acc[2 * k] + acc[2 * k + 1];

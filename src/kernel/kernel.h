@@ -8,7 +8,7 @@
 #include <stdint.h>
 
 #define LANES 4   /* queries that are calibrated and scanned side by side */
-#define FOLDS 16  /* partial sums of a dot product: element j goes to sum j % 16, on every machine */
+#define FOLDS 16  /* partial sums of a dot product: element j goes to sum j % 16 */
 #define COLUMNS 8 /* dimensions whose medians are found side by side */
 #define BLOCK 32  /* starts that are pruned together */
 #define ROWS 64   /* feature rows whose cosines are finished together */

@@ -260,16 +260,6 @@ FUNCTION(scan) {
            status = c.engine->locate(&h, a));
 }
 
-/* rows, runs, smoothing, lengths, norms → start, end, score: respond, then scan */
-FUNCTION(locate) {
-    START(12);
-    RUN_IF(take_rows(&c, args + 1, &h) && take_runs(&c, args[5], &h) &&
-               take_number(args[6], "smoothing", 1, INT32_MAX, &h.smoothing) &&
-               check(h.smoothing % 2 == 1, "smoothing", "must be odd") &&
-               take_lengths(&c, args[7], args[8], &h) && take_windows(&c, args + 9, h.queries, &a),
-           status = c.engine->locate(&h, a));
-}
-
 /* cosines (Q, N), numbers (N,), cuts, weights, least scale → responses (Q, N), centre, scale */
 FUNCTION(smooth) {
     START(9);
@@ -277,16 +267,6 @@ FUNCTION(smooth) {
                take_smoothing(&c, args[2], args[4], args[5], &h) &&
                TAKE(h.responses, 6, 8, OUTPUT, &h.queries, &h.frames) &&
                take_scales(&c, args + 7, h.queries, &a),
-           status = c.engine->contrast(&h, a));
-}
-
-/* rows, numbers, … as smooth → and start, end, score: search, while each row is in the cache */
-FUNCTION(contrast) {
-    START(15);
-    RUN_IF(take_rows(&c, args + 1, &h) && take_runs(&c, args[6], &h) &&
-               take_smoothing(&c, args[5], args[7], args[8], &h) &&
-               TAKE(h.responses, 9, 8, OUTPUT, &h.queries, &h.frames) &&
-               take_scales(&c, args + 10, h.queries, &a) && take_windows(&c, args + 12, h.queries, &a),
            status = c.engine->contrast(&h, a));
 }
 
@@ -335,6 +315,81 @@ FUNCTION(label) {
     RUN_IF(ready && check(starts, "nodes", "none may come first") &&
                TAKE(path, 8, 8, OUTPUT, &h.frames, NULL) && TAKE(levels, 9, 8, OUTPUT, &h.queries, NULL),
            status = c.engine->label(&h, &nodes, path, levels));
+}
+
+/* ── many histories ────────────────────────────────────────────────────────────────────────── */
+
+typedef struct {
+    Call c;
+    History h;
+    Answers a;
+} Job;
+
+/* rows, runs, smoothing, lengths, norms → start, end, score: respond, then scan */
+static int take_locate(Job *j, PyObject *const *args) {
+    return take_rows(&j->c, args, &j->h) && take_runs(&j->c, args[4], &j->h) &&
+           take_number(args[5], "smoothing", 1, INT32_MAX, &j->h.smoothing) &&
+           check(j->h.smoothing % 2 == 1, "smoothing", "must be odd") &&
+           take_lengths(&j->c, args[6], args[7], &j->h) &&
+           take_windows(&j->c, args + 8, j->h.queries, &j->a);
+}
+
+/* rows, numbers, … as smooth → and start, end, score: search, while each row is in the cache */
+static int take_contrast(Job *j, PyObject *const *args) {
+    return take_rows(&j->c, args, &j->h) && take_runs(&j->c, args[5], &j->h) &&
+           take_smoothing(&j->c, args[4], args[6], args[7], &j->h) &&
+           (j->h.responses = take(&j->c, args[8], "responses", 8, OUTPUT, &j->h.queries, &j->h.frames)) &&
+           take_scales(&j->c, args + 9, j->h.queries, &j->a) &&
+           take_windows(&j->c, args + 11, j->h.queries, &j->a);
+}
+
+/* A list of histories, a tuple of arguments each: the features of one follow those of the other
+ * through the cache with nothing in between. Refuses with (code, frame, which history). */
+static PyObject *each(PyObject *const *args, Py_ssize_t count, Py_ssize_t expected, int contrast) {
+    Call c;
+    PyObject *items[MOST_ARRAYS];
+    if (!begin(&c, args, count, 2)) return NULL;
+    const Py_ssize_t jobs = PyList_Size(args[1]);
+    if (jobs < 0) return NULL;
+    Job *all = calloc((size_t)jobs + 1, sizeof(Job));
+    if (!all) return PyErr_NoMemory();
+    int good = 1;
+    Py_ssize_t at = 0;
+    for (Py_ssize_t i = 0; good && i < jobs; i++) {
+        PyObject *job = PyList_GetItem(args[1], i);
+        const Py_ssize_t size = PyTuple_Size(job);
+        good = size >= 0 && check(size == expected, "job", "wrong number of arguments");
+        for (Py_ssize_t k = 0; good && k < size; k++) items[k] = PyTuple_GetItem(job, k);
+        good = good && (contrast ? take_contrast(all + i, items) : take_locate(all + i, items));
+    }
+    Status status = {OK, 0};
+    if (good) {
+        Py_BEGIN_ALLOW_THREADS
+        for (; at < jobs && !status.code; at++) {
+            const History *h = &all[at].h;
+            if (h->features) status = c.engine->cosines(h);
+            if (status.code) continue;
+            status = contrast ? c.engine->contrast(h, all[at].a) : c.engine->locate(h, all[at].a);
+        }
+        Py_END_ALLOW_THREADS
+    }
+    for (Py_ssize_t i = 0; i < jobs; i++)
+        for (int k = 0; k < all[i].c.used; k++) PyBuffer_Release(all[i].c.views + k);
+    free(all);
+    if (!good) return NULL;
+    if (status.code == NO_MEMORY) return PyErr_NoMemory();
+    if (status.code) return Py_BuildValue("iLn", status.code, (long long)status.row, at - 1);
+    return Py_NewRef(Py_None);
+}
+
+FUNCTION(locate) {
+    (void)self;
+    return each(args, count, 11, 0);
+}
+
+FUNCTION(contrast) {
+    (void)self;
+    return each(args, count, 14, 1);
 }
 
 static PyObject *variants(PyObject *self, PyObject *unused) {

@@ -60,9 +60,12 @@ OPERATIONS = (
 )
 
 
-def raw(operation: str, fields: dict[str, object]) -> tuple[int, int] | None:
+def raw(operation: str, fields: dict[str, object]) -> tuple[int, ...] | None:
     """Call the extension without the checks of the Python that usually calls it."""
-    result: tuple[int, int] | None = getattr(engine(BUILDS[0])._module, operation)(*fields.values())
+    name, *arguments = fields.values()
+    if operation in ("locate", "contrast"):  # which take a list of histories
+        arguments = [[tuple(arguments)]]
+    result: tuple[int, ...] | None = getattr(engine(BUILDS[0])._module, operation)(name, *arguments)
     return result
 
 

@@ -28,7 +28,6 @@ from dejacue.method import (
     Contrast,
     Reading,
     Window,
-    constrained,
     locate_many,
     next_question,
     questions,
@@ -599,7 +598,7 @@ def test_the_window_around_named_frames_is_the_best_of_all():
         count = int(rng.integers(1, 12))
         lead = rng.standard_normal(count)
         at = int(rng.integers(count))
-        ((first, last, score),) = constrained.windows_around(lead, np.array([at]), [(0, count)])
+        ((first, last, score),) = f.windows_around(lead, np.array([at]), [(0, count)])
         best = max(lead[a : b + 1].sum() for a in range(at + 1) for b in range(at, count))
         assert score == pytest.approx(best)
         assert score == pytest.approx(lead[first : last + 1].sum())
@@ -633,7 +632,7 @@ def test_a_path_keeps_what_is_known_and_is_the_best_that_does(name):
         marks = marks[~((labels[marks] == labels[marks - 1]) & (labels[marks] >= 0))]
         nothing = np.empty(0, np.int64)
         known = f.KnownFrames(labels, nothing, marks, 2)
-        path = constrained.path(engine(name), rows, known, nodes, 0.7, 1)
+        path = f.path_beside(engine(name), rows, known, nodes, 0.7, 1)
 
         def worth(path, rows=rows):
             return rows[list(path), range(6)].sum() - 0.7 * sum(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -30,6 +31,7 @@ STILL_WITH_FACTS = Note(
     "doubtful",
 )
 MAX_NAMED_EXAMPLES = 5  # examples of a state, in a note
+VIEWS_AT_A_TIME = 256  # whose evidence is held
 MISSING = {  # in the columns of histories without
     "start_s": np.nan,
     "end_s": np.nan,
@@ -51,12 +53,14 @@ def settings_of(readout: Readout, coordinates: str) -> Mapping[str, Any]:
 
 
 def timeline_of(views: Iterable[View]) -> Timeline:
-    """Return what was found in histories, one after the other, in the order of time. A view is let
-    go before the next one is taken."""
-    subjects, parts = [], []
-    for view in views:
-        subjects.append(_subject(view))
-        parts.append(_columns(view))
+    """Return what was found in histories, one after the other, in the order of time. Views are let
+    go before the next ones are taken."""
+    subjects, parts, remaining = list[Subject](), list[dict[str, NDArray[Any]]](), iter(views)
+    while some := list(islice(remaining, VIEWS_AT_A_TIME)):
+        view = some[0]
+        view.readout.find_each(some)
+        subjects += map(_subject, some)
+        parts += map(_columns, some)
     subject = np.repeat(np.arange(len(parts)), [len(part["start"]) for part in parts])
     columns = {"subject": subject}
     if any(part.keys() != parts[0].keys() for part in parts):

@@ -31,7 +31,11 @@ PUBLISHED_RATIO_2 = (
 @dataclass(frozen=True)
 class Grid:
     """A geometric grid: base, then ⌊ratio·ℓ⌉ (half to even, exact), at least one frame more each
-    time, up to the length of what is searched or the cap, which is itself a length."""
+    time, up to the length of what is searched or the cap, which is itself a length.
+
+    >>> Grid(base=4, ratio=1.5).lengths(20)
+    (4, 6, 9, 14, 20)
+    """
 
     base: int = 1
     ratio: float | str = 1.5

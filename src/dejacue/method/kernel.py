@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import importlib
 import warnings
+from collections.abc import Sequence
 from functools import cache
 from typing import Any, NoReturn
 
@@ -29,6 +30,8 @@ from dejacue.records.arrays import Floats, Ints
 Cosines = NDArray[np.float32]
 Responses = tuple[Floats, Floats, Floats]  # responses, the centre and the scale of every row
 Scored = tuple[Ints, Ints, Floats]  # first and last positions, scores
+# history, queries, centre; and lengths with norms, or cuts with weights
+Job = tuple[History, Cosines, Cosines | None, tuple[Ints, Floats]]
 
 BAD_FEATURE, BAD_COSINE, BAD_RESPONSE = 2, 3, 4  # codes of the kernel
 
@@ -59,18 +62,14 @@ class NumpyEngine:
         _check_finite(responses, BAD_RESPONSE)
         return scan.scan(responses, runs, lengths.tolist(), norms)
 
-    def locate(
-        self,
-        history: History,
-        queries: Cosines,
-        centre: Cosines | None,
-        smoothing: int,
-        lengths: Ints,
-        norms: Floats,
-    ) -> tuple[Cosines, Scored]:
-        """Return cosines, and the windows of the published method."""
-        cosines, runs = self.cosines(history, queries, centre), history.run_offsets
-        return cosines, self.locate_cosines(cosines, runs, smoothing, lengths, norms)
+    def locate(self, jobs: Sequence[Job], smoothing: int) -> list[tuple[Cosines, Scored]]:
+        """Return cosines, and the windows of the published method, of several histories."""
+        found = []
+        for history, queries, centre, (lengths, norms) in jobs:
+            cosines, runs = self.cosines(history, queries, centre), history.run_offsets
+            windows = self.locate_cosines(cosines, runs, smoothing, lengths, norms)
+            found.append((cosines, windows))
+        return found
 
     def locate_cosines(
         self, cosines: Cosines, runs: Ints, smoothing: int, lengths: Ints, norms: Floats
@@ -88,18 +87,15 @@ class NumpyEngine:
         _check_finite(responses, BAD_RESPONSE)
         return states.search(responses, cuts)
 
-    def contrast(
-        self,
-        history: History,
-        queries: Cosines,
-        centre: Cosines | None,
-        cuts: Ints,
-        weights: Floats,
-    ) -> tuple[Cosines, Responses, Scored]:
-        """Return cosines, state evidence, and the best contrast of each row."""
-        cosines = self.cosines(history, queries, centre)
-        evidence = self.smooth(cosines, history.frames, cuts, weights)
-        return cosines, evidence, self.search(evidence[0], cuts)
+    def contrast(self, jobs: Sequence[Job]) -> list[tuple[Cosines, Responses, Scored]]:
+        """Return cosines, state evidence, and the best contrast of each row, of several
+        histories."""
+        found = []
+        for history, queries, centre, (cuts, weights) in jobs:
+            cosines = self.cosines(history, queries, centre)
+            evidence = self.smooth(cosines, history.frames, cuts, weights)
+            found.append((cosines, evidence, self.search(evidence[0], cuts)))
+        return found
 
     def search_parts(self, responses: Floats, rows: Ints, first: Ints, stop: Ints) -> Scored:
         """Return the best contrast of each part: of one row, from ``first`` to before ``stop``."""
@@ -160,28 +156,24 @@ class CompiledEngine(NumpyEngine):
             _refuse(*bad)
         return found
 
-    def locate(
-        self,
-        history: History,
-        queries: Cosines,
-        centre: Cosines | None,
-        smoothing: int,
-        lengths: Ints,
-        norms: Floats,
-    ) -> tuple[Cosines, Scored]:
-        cosines = np.empty((len(queries), len(history.frames)), np.float32)
-        found, rows = _windows(len(queries)), (history.features, queries, centre, cosines)
-        settings = history.run_offsets, smoothing, lengths, norms
-        if bad := self._module.locate(self.name, *rows, *settings, *found):
-            _refuse(bad[0], bad[1], history)
-        return cosines, found
+    def locate(self, jobs: Sequence[Job], smoothing: int) -> list[tuple[Cosines, Scored]]:
+        calls, found = [], []
+        for history, queries, centre, (lengths, norms) in jobs:
+            cosines = np.empty((len(queries), len(history.frames)), np.float32)
+            rows, windows = (history.features, queries, centre, cosines), _windows(len(queries))
+            calls.append((*rows, history.run_offsets, smoothing, lengths, norms, *windows))
+            found.append((cosines, windows))
+        if bad := self._module.locate(self.name, calls):
+            _refuse(bad[0], bad[1], jobs[bad[2]][0])
+        return found
 
     def locate_cosines(
         self, cosines: Cosines, runs: Ints, smoothing: int, lengths: Ints, norms: Floats
     ) -> Scored:
         found, rows = _windows(len(cosines)), (None, None, None, cosines)
-        if bad := self._module.locate(self.name, *rows, runs, smoothing, lengths, norms, *found):
-            _refuse(*bad)
+        call = (*rows, runs, smoothing, lengths, norms, *found)
+        if bad := self._module.locate(self.name, [call]):
+            _refuse(bad[0], bad[1])
         return found
 
     def smooth(self, cosines: Cosines, frames: Ints, cuts: Ints, weights: Floats) -> Responses:
@@ -190,21 +182,17 @@ class CompiledEngine(NumpyEngine):
             _refuse(*bad)
         return found
 
-    def contrast(
-        self,
-        history: History,
-        queries: Cosines,
-        centre: Cosines | None,
-        cuts: Ints,
-        weights: Floats,
-    ) -> tuple[Cosines, Responses, Scored]:
-        cosines = np.empty((len(queries), len(history.frames)), np.float32)
-        evidence, found = _responses(cosines), _windows(len(queries))
-        rows = history.features, queries, centre, cosines
-        settings = history.frames, cuts, weights, states.MIN_SCALE
-        if bad := self._module.contrast(self.name, *rows, *settings, *evidence, *found):
-            _refuse(bad[0], bad[1], history)
-        return cosines, evidence, found
+    def contrast(self, jobs: Sequence[Job]) -> list[tuple[Cosines, Responses, Scored]]:
+        calls, found = [], []
+        for history, queries, centre, (cuts, weights) in jobs:
+            cosines = np.empty((len(queries), len(history.frames)), np.float32)
+            rows, windows = (history.features, queries, centre, cosines), _windows(len(queries))
+            evidence, settings = _responses(cosines), (cuts, weights, states.MIN_SCALE)
+            calls.append((*rows, history.frames, *settings, *evidence, *windows))
+            found.append((cosines, evidence, windows))
+        if bad := self._module.contrast(self.name, calls):
+            _refuse(bad[0], bad[1], jobs[bad[2]][0])
+        return found
 
     def search(self, responses: Floats, cuts: Ints) -> Scored:
         found = _windows(len(responses))

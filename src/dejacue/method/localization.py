@@ -32,6 +32,14 @@ def locate(
 ) -> Timeline:
     """Return when each state of the vocabulary holds.
 
+    >>> from dejacue import History, Vocabulary, locate
+    >>> cup = History([[1.0, 0.1]] * 6 + [[0.1, 1.0]] * 6)
+    >>> words = Vocabulary({"empty": "an empty cup", "full": "a full cup"}, np.eye(2))
+    >>> locate(cup, words)
+    <Timeline unnamed: 2 intervals>
+      empty   0 – 5
+      full   6 – 11
+
     coordinates   vocabulary (default), absolute, trajectory, dual, query-uniform, …
     readout       a name or a readout object: "timeline" (every occurrence of every state),
                   "contrast" (one window a state), "published" (the paper's method as it is),
@@ -59,6 +67,12 @@ def analyse(history: History, vocabulary: Vocabulary, **options: Unpack[ReadOpti
 def evidence(history: History, vocabulary: Vocabulary, **options: Unpack[ReadOptions]) -> Evidence:
     """Return what a readout sees: cosines, their calibration, and the smoothed responses.
 
+    >>> cup = History([[1.0, 0.1]] * 6 + [[0.1, 1.0]] * 6)
+    >>> words = Vocabulary({"empty": "an empty cup", "full": "a full cup"}, np.eye(2))
+    >>> evidence(cup, words, readout="published").responses[0].round(1)
+    array([ 1. ,  1.2,  1.2,  1.2,  1.2,  0.4, -0.4, -1.2, -1.2, -1.2, -1.2,
+           -1. ])
+
     options   those of ``locate``
     """
     plan = Plan.of(**options)
@@ -70,6 +84,13 @@ def candidates(
     history: History, vocabulary: Vocabulary, **options: Unpack[ReadOptions]
 ) -> tuple[Ints, Floats]:
     """Return every window of a scan, (C, 2) frames length by length, and its scores (Q, C).
+
+    >>> cup = History([[1.0, 0.1]] * 6 + [[0.1, 1.0]] * 6)
+    >>> words = Vocabulary({"empty": "an empty cup", "full": "a full cup"}, np.eye(2))
+    >>> windows, scores = candidates(cup, words, readout=Scan(durations=(6,)))
+    >>> windows[scores.argmax(axis=1)]
+    array([[ 0,  5],
+           [ 6, 11]])
 
     options   those of ``locate``; the readout is a scan
     """
@@ -94,6 +115,11 @@ def locate_many(
     threads: int = 1,
 ) -> Timelines:
     """Apply ``locate`` to many histories, lazily and in order: the same answers, much faster.
+
+    >>> cup = History([[1.0, 0.1]] * 6 + [[0.1, 1.0]] * 6)
+    >>> words = Vocabulary({"empty": "an empty cup", "full": "a full cup"}, np.eye(2))
+    >>> [timeline["full"][0].start for timeline in locate_many([cup, cup], words)]
+    [6, 6]
 
     histories      any iterable, also a generator: read a chunk at a time
     vocabularies   one for all, or one per history

@@ -4,6 +4,7 @@ as it is seen through a vocabulary."""
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
@@ -152,6 +153,11 @@ class Readout(ABC):
     @abstractmethod
     def find(self, view: View) -> Windows:
         """Return the window of each description, or all occurrences of states."""
+
+    def find_each(self, views: Sequence[View]) -> None:
+        """Find the windows of several histories: together, where the kernel can."""
+        for view in views:
+            view.windows = self.find(view)
 
     def bounds(self, history: History) -> Ints:
         """Return positions that no window crosses."""

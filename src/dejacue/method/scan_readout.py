@@ -5,6 +5,7 @@ Positions count observed frames.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import ClassVar
@@ -37,6 +38,12 @@ def schedule_of(lengths: tuple[int, ...], norm: str) -> tuple[Ints, Floats]:
 class Scan(ScheduledReadout):
     """The published readout chooses the window with the highest sum of responses over norm(length).
 
+    >>> from dejacue import History, Vocabulary, locate
+    >>> cup = History([[1.0, 0.1]] * 6 + [[0.1, 1.0]] * 6)
+    >>> words = Vocabulary({"empty": "an empty cup", "full": "a full cup"}, np.eye(2))
+    >>> locate(cup, words, readout=Scan(durations=(2, 4)))["full"][0].window
+    Window(start=7, end=10)
+
     norm        "sqrt" (published), "sum" or "mean"
     runs        "strict": a window lies inside one observed run; "bridged": it may cross missing
                 frames, which count in its length but not in its sum or its norm
@@ -61,10 +68,8 @@ class Scan(ScheduledReadout):
 
     def find(self, view: View) -> Windows:
         if self.runs == "strict":
-            schedule = schedule_of(self.lengths(view.history), self.norm)
-            rows = view.history, view.queries, view.centre
-            view.cosines, found = view.engine.locate(*rows, self.smoothing, *schedule)
-            return Windows(*found)
+            self.find_each([view])
+            return view.windows
         starts, ends, scores = self.candidates(view)
         if not len(starts):
             problem = f"history {view.history.id}: no duration has both ends on observed frames"
@@ -72,6 +77,16 @@ class Scan(ScheduledReadout):
         best = s.select(starts, ends, scores)
         score = scores[np.arange(len(best)), best]
         return Windows(starts[best], ends[best], score)
+
+    def find_each(self, views: Sequence[View]) -> None:
+        if self.runs == "strict":
+            jobs = [
+                (v.history, v.queries, v.centre, schedule_of(self.lengths(v.history), self.norm))
+                for v in views
+            ]
+            found = views[0].engine.locate(jobs, self.smoothing)
+            for view, (cosines, windows) in zip(views, found, strict=True):
+                view.cosines, view.windows = cosines, Windows(*windows)
 
     def bounds(self, history: History) -> Ints:
         whole = np.array([0, len(history)])

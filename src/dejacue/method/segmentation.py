@@ -41,6 +41,9 @@ def segments(
 ) -> tuple[Window, ...]:
     """Return windows that cover all observed frames, in order, each of frames that look alike.
 
+    >>> segments(History([[1.0, 0.1]] * 6 + [[0.1, 1.0]] * 6))
+    (Window(start=0, end=5), Window(start=6, end=11))
+
     count     about so many, instead of what the penalty gives: of all cuts that are right under
               some penalty, the nearest in number. A long gap ends a segment, whatever the count
     penalty   of a segment, in units of v · log N; v is by how much frames wander by noise alone

@@ -96,10 +96,7 @@ class StateReadout(Readout):
 
     def find(self, view: View) -> Windows:
         assert isinstance(view, StateView)
-        if not view.vocabulary.frame_examples and not view.vocabulary.changes:
-            return view.find_by_words()
-        assert view.known is not None
-        return view.find_known(view.known)
+        return view.find_by_words() if view.known is None else view.find_known(view.known)
 
     def bounds(self, history: History) -> Ints:
         return states.stretches(history, None if isinstance(self.bridge, str) else self.bridge)
@@ -181,10 +178,15 @@ class StateView(View, ABC):
         """Return f, (S, N)."""
         return self.looks.membership(self.facts, self.by_words)
 
+    @property
+    def named(self) -> bool:
+        """Return whether a person has named frames or changes of the history."""
+        return bool(self.vocabulary.frame_examples or self.vocabulary.changes)
+
     @cached_property
     def known(self) -> Known | None:
         """Return what is known of the history; None where nothing is."""
-        if not self.vocabulary.frame_examples and not self.vocabulary.changes:
+        if not self.named:
             return None
         return Known(self.facts, self.membership, self.by_words)
 

@@ -53,6 +53,13 @@ class Teacher:
 
     For true windows that come from elsewhere: ``Teacher(history, reference.states)``; pairs (start,
     end) become Windows. A Finding is a teacher as it is, if frames of it were named.
+
+    >>> from dejacue import locate
+    >>> cup = History([[1.0, 0.1]] * 6 + [[0.1, 1.0]] * 6)
+    >>> teacher = Teacher(cup, {"empty": [(0, 5)], "full": [(6, 11)]})
+    >>> other = History([[0.2, 1.0]] * 6 + [[1.0, 0.2]] * 6)
+    >>> locate(other, taught(None, teacher))["full"][0].window
+    Window(start=0, end=5)
     """
 
     history: History

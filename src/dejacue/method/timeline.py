@@ -43,7 +43,7 @@ from numpy.typing import NDArray
 
 from dejacue.errors import InputError
 from dejacue.method import _labelling as labelling
-from dejacue.method import constrained, trust
+from dejacue.method import known_frames, trust
 from dejacue.method._labelling import Nodes, Order
 from dejacue.method._timelines import quoted
 from dejacue.method.filling import Filling
@@ -253,7 +253,7 @@ class ReadingView(StateView):
             ]
             if filling is not None:
                 parts = [part for part in parts if filling.holds_observed(*part)]
-            window = constrained.window_of_words(self.engine, evidence[state], parts)
+            window = known_frames.window_of_words(self.engine, evidence[state], parts)
             if window is not None and window[2] > 0 and window[1] - window[0] + 1 >= ground.stay:
                 start, end, score = window
                 if filling is not None:
@@ -282,13 +282,19 @@ class ReadingView(StateView):
         share: float,
     ) -> Ints:
         cost = share * self.readout.cost(rows.shape[1])
-        path = constrained.path(self.engine, rows, facts, nodes, cost, ground.stay)
+        path = known_frames.path_beside(self.engine, rows, facts, nodes, cost, ground.stay)
         return path if ground.filling is None else ground.filling.visible(path, ground.cuts)
 
 
 @dataclass(frozen=True)
 class Reading(StateReadout):
     """The readout of whole timelines: every occurrence, each frame in at most one state.
+
+    >>> from dejacue import Vocabulary, locate
+    >>> cup = History(([[1.0, 0.1]] * 6 + [[0.1, 1.0]] * 6) * 2)
+    >>> words = Vocabulary({"empty": "an empty cup", "full": "a full cup"}, np.eye(2))
+    >>> [tuple(interval.window) for interval in locate(cup, words, readout=Reading(width=1))]
+    [(0, 5), (6, 11), (12, 17), (18, 23)]
 
     switch         cost of a switch, in units of log n; along an order that is irreversible, none
     stay           least number of consecutive observed frames in a state; a long gap cuts what it
@@ -490,11 +496,11 @@ def with_none(gains: Floats) -> Floats:
 
 def windows_around(f: Floats, facts: KnownFrames, cuts: Ints) -> list[list[ScoredWindow]]:
     """Return per state, in time, the windows that belong to its named frames."""
-    lead = constrained.leads(f, facts)
+    lead = known_frames.leads(f, facts)
     windows: list[list[ScoredWindow]] = []
     for state in range(facts.states):
         parts = facts.open_parts(state, cuts)
-        around = constrained.windows_around(lead[state], facts.named(state), parts)
+        around = known_frames.windows_around(lead[state], facts.named(state), parts)
         windows.append([window for window in around if window is not None])
     return windows
 

@@ -230,7 +230,7 @@ def residuals(benchmark: Benchmark) -> Result:
         scaled = (unit.queries * unit.residual_norms[:, None]).astype(np.float32)
         history, engine = entry.history, plan.engine
         schedule = schedule_of(SCAN.lengths(history), "sqrt")
-        _, found = engine.locate(history, scaled, engine.centre(history), 3, *schedule)
+        [(_, found)] = engine.locate([(history, scaled, engine.centre(history), schedule)], 3)
         raw.append(history.frames[np.stack(found[:2], axis=1)])
         norms += unit.residual_norms.tolist()
     chosen = {"raw": np.concatenate(raw), "unit": corpus.windows("dual")}
