@@ -116,11 +116,12 @@ def follow(
 
     new = [prompt for prompt in placed if prompt.object not in kept]
     frames = tracked_frames(video, new, loaded, options, shots=shots, progress=report)
-    masks = open_written(target, before) if before and kept else None
+    drawn = [object for object in sorted(kept) if kept[object].seen]
+    masks = open_written(target, before) if before and drawn else None
     real = _real(target)
     try:
         with temporary_folder(real) as folder:
-            rows = record.rows(video, frames, masks, sorted(kept), exclusive=not target.suffix)
+            rows = record.rows(video, frames, masks, drawn, exclusive=not target.suffix)
             write_masks(folder / target.name, rows, kind=WRITTEN_AS[target.suffix.lower()])
             sources = tuple(frame.source for frame in record.frames)
             if before and kept and before.frames != sources:
