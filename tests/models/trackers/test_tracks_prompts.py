@@ -244,5 +244,14 @@ def test_prompts_made_in_python_are_checked_alike(folder) -> None:
     ):
         with refused(folder, fact):
             place_prompts(video, [wrong])
+    mask = np.zeros((30, 40), bool)
+    mask[5:9, 5:9] = True
+    click = Prompt(0, 1, points=((20, 15, True),))
+    for contradicting, fact in (
+        ([Prompt(0, 1, mask=mask), Prompt(0, 1, mask=~mask)], "two different masks"),
+        ([Prompt(0, 1, mask=mask), click], "point 20,15"),
+    ):
+        with refused(folder, fact):
+            place_prompts(video, contradicting)
     with refused(folder, "show where the object is"):
         place_prompts(video, [])

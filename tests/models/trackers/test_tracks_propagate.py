@@ -16,6 +16,7 @@ from PIL import Image
 from dejacue.errors import Cancelled
 from dejacue.masks import open_masks
 from dejacue.models.trackers import Prompt, TrackerOptions, match_of, propagate, read_notes, track
+from dejacue.models.trackers.base import Observation
 from dejacue.models.trackers.doubts import KINDS
 from dejacue.models.trackers.follow import follow
 from dejacue.models.trackers.propagate import reversed_frames
@@ -244,6 +245,34 @@ def test_only_an_added_object_is_followed(folder, tmp_path, name) -> None:
     for at in range(FRAMES):
         assert (masks[1][at] == truth(1, at)).all()
         assert (masks[3][at] == truth(3, at)).all()
+
+
+class UnsureOfTwo(Colour):
+    """Never sees object 2."""
+
+    def session(self):
+        session = super().session()
+        step = session.step
+
+        def unsure(image, prompts=()):
+            seen = step(image, prompts)
+            return seen | ({2: Observation(seen[2].mask, 0.0)} if 2 in seen else {})
+
+        session.step = unsure
+        return session
+
+
+@pytest.mark.parametrize("name", ["masks", "masks.npz", "masks.json"])
+def test_an_object_that_was_never_seen_is_not_followed_again(folder, tmp_path, name) -> None:
+    first = [Prompt(0, 1, box=box(1, 0)), Prompt(0, 2, box=box(2, 0))]
+    notes = write(tmp_path / name, folder, first, UnsureOfTwo())
+    assert (notes.objects[1].seen > 0, notes.objects[2].seen) == (True, 0)
+    tracker = UnsureOfTwo()
+    notes = write(tmp_path / name, folder, [*first, Prompt(8, 3, box=box(3, 8))], tracker)
+    assert {id for session in tracker.sessions for id in session.colours} == {3}
+    assert notes.objects[2].seen == 0
+    assert notes.objects[3].seen > 0
+    assert open_masks(tmp_path / name).ids() == (1, 3)
 
 
 def test_an_object_that_is_left_out_is_removed_without_following(folder, tmp_path) -> None:

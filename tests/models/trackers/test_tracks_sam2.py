@@ -410,34 +410,6 @@ def test_other_errors_of_the_device_are_not_taken_for_a_full_one() -> None:
         sam.make_room(RuntimeError("MPS backend out of memory"))
 
 
-@pytest.mark.parametrize(
-    ("prompts", "fact"),
-    [
-        ([Prompt(4, 2)], "object 2"),
-        ([Prompt(0, 1, box=(40, 25, 44, 30), mask=BLOB)], "box 40,25,44,30"),
-        ([Prompt(0, 1, mask=~BLOB), CLICK], "point 20,15"),
-        ([Prompt(0, 1, box=(1, 1, 9, 9)), Prompt(0, 1, box=(2, 2, 9, 9))], "1,1,9,9 and 2,2,9,9"),
-        ([Prompt(0, 1, mask=BLOB), Prompt(0, 1, mask=~BLOB)], "two different masks"),
-        ([Prompt(0, 1, mask=BLOB.T)], "36 × 48"),
-    ],
-)
-def test_prompts_that_cannot_be_used_are_refused(prompts, fact) -> None:
-    session = tracker().session()
-    with refused(fact):
-        session.step(frames(1)[0], prompts)
-    with refused((HEIGHT, WIDTH)):
-        session.step(np.zeros((HEIGHT, WIDTH), np.uint8), [CLICK])
-
-
-def test_points_of_several_prompts_for_one_object_are_put_together() -> None:
-    image = frames(1)[0]
-    box = Prompt(0, 1, box=(5, 5, 30, 30))
-    more = Prompt(0, 1, points=((3, 3, False),))
-    both = Prompt(0, 1, box=box.box, points=more.points)
-    apart = tracker().session().step(image, [box, more])
-    assert same(apart, tracker().session().step(image, [both]))
-
-
 def test_memory_forgets_by_distance_alone() -> None:
     outputs = {"object_pointer": 1, "maskmem_features": 2, "maskmem_pos_enc": 3, "pred_masks": 4}
     memory = Memory({0: outputs, 95: outputs}, {k: outputs for k in range(80, 100) if k != 95})

@@ -62,8 +62,8 @@ class TrackerSession(Protocol):
     def step(
         self, image: NDArray[np.uint8], prompts: Sequence[Prompt] = ()
     ) -> Mapping[int, Observation]:
-        """Take the next frame (H, W, 3 RGB) and the prompts for it; return what is seen of each
-        object that has joined, by id."""
+        """Take the next frame (H, W, 3 RGB) and the prompts for it, one for each object, as
+        ``prompts.united`` gives them; return what is seen of each object that has joined, by id."""
         ...
 
 

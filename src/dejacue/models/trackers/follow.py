@@ -116,11 +116,12 @@ def follow(
 
     new = [prompt for prompt in placed if prompt.object not in kept]
     frames = tracked_frames(video, new, loaded, options, shots=shots, progress=report)
-    masks = open_written(target, before) if before and kept else None
+    drawn = [object for object in sorted(kept) if kept[object].seen]
+    masks = open_written(target, before) if before and drawn else None
     real = _real(target)
     try:
         with temporary_folder(real) as folder:
-            rows = record.rows(video, frames, masks, sorted(kept), exclusive=not target.suffix)
+            rows = record.rows(video, frames, masks, drawn, exclusive=not target.suffix)
             write_masks(folder / target.name, rows, kind=WRITTEN_AS[target.suffix.lower()])
             sources = tuple(frame.source for frame in record.frames)
             if before and kept and before.frames != sources:
@@ -342,29 +343,21 @@ def check_target(target: Path) -> None:
     check_place(real := _real(target))
     with left_folder(real):
         pass
-    if objection := _objection(target):
-        raise InputError(f"{target}: {objection}")
-
-
-def _objection(target: Path) -> str | None:
-    """Return why what is there must not be written over; None: it may be."""
-    if target.suffix:
-        if target.is_dir():
-            return "is a folder; give the name of a file"
-        if target.exists() and not has_notes(target):
-            return "was not written by dejacue track; remove it, or give another name"
-        return None
-    if target.exists() and not target.is_dir():
-        return "is a file; give another name for the folder"
-    if not target.is_dir():
-        return None
-    notes = notes_path(target)
-    entries = [entry for entry in target.iterdir() if not is_temporary(entry)]
-    foreign = [entry.name for entry in entries if entry != notes and not is_image(entry)]
-    if entries and (foreign or not has_notes(target)):
-        what = f"holds {foreign[0]}" if foreign else "holds pictures"
-        return f"{what}, which was not written by dejacue track; choose another folder"
-    return None
+    problem = ""
+    if target.suffix and target.is_dir():
+        problem = "is a folder; give the name of a file"
+    elif target.suffix and target.exists() and not has_notes(target):
+        problem = "was not written by dejacue track; remove it, or give another name"
+    elif not target.suffix and target.exists() and not target.is_dir():
+        problem = "is a file; give another name for the folder"
+    elif not target.suffix and target.is_dir():
+        entries = [entry for entry in target.iterdir() if not is_temporary(entry)]
+        foreign = [e.name for e in entries if e != notes_path(target) and not is_image(e)]
+        if entries and (foreign or not has_notes(target)):
+            problem = f"holds {foreign[0] if foreign else 'pictures'}, which was not written by "
+            problem += "dejacue track; choose another folder"
+    if problem:
+        raise InputError(f"{target}: {problem}")
 
 
 def open_written(path: str | os.PathLike[str], notes: TrackNotes) -> Masks:

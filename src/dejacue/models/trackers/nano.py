@@ -22,9 +22,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dejacue.errors import InputError, extra, first_line, named, need
+from dejacue.errors import InputError, extra, first_line, need
 from dejacue.models.trackers.base import Box, Observation, Prompt, box_mask
-from dejacue.models.trackers.prompts import box_of, united
+from dejacue.models.trackers.prompts import box_of
 from dejacue.models.weights import WebWeights, fetch, files_in, sha256
 
 WEIGHTS = WebWeights(
@@ -77,10 +77,8 @@ class NanoSession:
         picture = np.ascontiguousarray(image[..., ::-1])  # OpenCV counts blue first
         boxes: dict[int, tuple[Box, float]] = {}
         for prompt in prompts:
-            with named(f"object {prompt.object}"):
-                box = box_of(united([prompt], image.shape[:2]))
-                self._objects[prompt.object] = self._begun(picture, box)
-            boxes[prompt.object] = box, 1.0
+            boxes[prompt.object] = box_of(prompt), 1.0
+            self._objects[prompt.object] = self._begun(picture, prompt)
         for id, (tracker, usual) in self._objects.items():
             if id not in boxes:
                 (x, y, width, height), score = _updated(tracker, picture)
@@ -88,10 +86,10 @@ class NanoSession:
                 boxes[id] = (x, y, x + width, y + height), sure
         return {id: Observation(box_mask(box, image), sure) for id, (box, sure) in boxes.items()}
 
-    def _begun(self, picture: NDArray[np.uint8], box: Box) -> tuple[Any, float]:
-        x0, y0, x1, y1 = map(round, box)
+    def _begun(self, picture: NDArray[np.uint8], prompt: Prompt) -> tuple[Any, float]:
+        x0, y0, x1, y1 = map(round, box_of(prompt))
         if min(x1 - x0, y1 - y0) < MIN_SIDE:
-            problem = f"the box has {x1 - x0} × {y1 - y0} pixels"
+            problem = f"object {prompt.object}: the box has {x1 - x0} × {y1 - y0} pixels"
             remedy = f"it needs {MIN_SIDE} × {MIN_SIDE}; draw a larger box, or use sam2"
             raise InputError(f"{problem}, too few for {self._tracker.name}; {remedy}")
         tracker = self._tracker.create()

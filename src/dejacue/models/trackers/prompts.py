@@ -149,19 +149,9 @@ def _read_mask(path: Path, number: int | None) -> Mask:
 def first_prompts(
     box: Sequence[float] | None = None, point: Sequence[float] | None = None
 ) -> list[Prompt]:
-    """Return what shows one object in the first frame."""
-    prompts = []
-    where = "in pixels from the upper left corner"
-    for what, values, form in (("box", box, "(x0, y0, x1, y1)"), ("point", point, "(x, y)")):
-        if values is None:
-            continue
-        if not _are_numbers([values], form.count(",") + 1):
-            raise InputError(f"{what}: give {form} {where}, not {values!r:.60}")
-        numbers = tuple(map(float, values))
-        prompts.append(
-            Prompt(box=numbers) if what == "box" else Prompt(points=((*numbers, True),))  # type: ignore[arg-type]
-        )
-    return prompts
+    """Return what shows one object in the first frame; place_prompts checks it."""
+    points: Any = () if point is None else ((*point, True),)
+    return [] if box is None and point is None else [Prompt(box=box, points=points)]  # type: ignore[arg-type]
 
 
 def place_prompts(
@@ -191,7 +181,13 @@ def place_prompts(
             place = places[_wanted(group[0])]
             with named(f"object {object}, frame {place.source}"):
                 prompt = united(group, place.size)
-                _note_clipped(video, group, place.size)
+                height, width = place.size
+                for box in (member.box for member in group if member.box is not None):
+                    if _outside(box, place.size) > MIN_NOTED_OUTSIDE:
+                        picture = f"the picture of {width} × {height} pixels"
+                        video.note(
+                            f"the box {_written(box)} reaches outside {picture} and is clipped"
+                        )
                 clicked = any(inside for *_, inside in prompt.points)
                 if not (prompt.box or prompt.mask is not None or clicked) and not any(
                     object == known.object for known in placed
@@ -311,18 +307,16 @@ def _find_places(video: Video, prompts: Sequence[Prompt]) -> dict[tuple[str, int
     with closing(iter(video)) as stream:  # type: ignore[type-var]
         for frame in stream:
             here = Place(frame.index, frame.source, frame.shape)
+            found = {(kind, getattr(here, kind)) for kind in ("frame", "source")} & left
+            places |= dict.fromkeys(found, here)
+            left -= found
             for kind, number in sorted(left):
-                now = getattr(here, kind)
-                if number == now:
-                    places[kind, number] = here
-                    left.discard((kind, number))
-                elif number < now and before is None:
+                if number < (now := getattr(here, kind)):
                     problem = f"is not sampled; the first sampled frame is {now}"
+                    if before is not None:
+                        problem = "is not used (not sampled, or it cannot be decoded); "
+                        problem += f"give one of its neighbours, {getattr(before, kind)} or {now}"
                     raise InputError(f"frame {number} {problem}")
-                elif number < now:
-                    problem = "is not used (not sampled, or it cannot be decoded); "
-                    remedy = f"give one of its neighbours, {getattr(before, kind)} or {now}"
-                    raise InputError(f"frame {number} {problem}{remedy}")
             if not left:
                 return places
             before = here
@@ -358,19 +352,22 @@ def united(prompts: Sequence[Prompt], size: tuple[int, int]) -> Prompt:
         first, second, *_ = (_written(box) for box in boxes.values())
         raise InputError(f"the boxes {first} and {second} contradict each other; keep one")
     box = next(iter(boxes), None)
+    masks = [_fitted(prompt.mask, size) for prompt in prompts if prompt.mask is not None]
+    if any((mask != masks[0]).any() for mask in masks):
+        raise InputError("two different masks are given; keep one")
+    mask = masks[0] if masks else None
     clicks = ((float(x), float(y), bool(on)) for prompt in prompts for x, y, on in prompt.points)
     points = tuple(dict.fromkeys(clicks))
-    _check_points(points, box, size)
-    masks = [_fitted(prompt.mask, size) for prompt in prompts if prompt.mask is not None]
-    for mask in masks:
-        if (mask != masks[0]).any():
-            raise InputError("two different masks are given; keep one")
-        _check_mask(mask, box, points)
-    if masks:
-        return replace(prompts[0], box=None, points=(), mask=masks[0])
-    if box is None and not points:
+    _check_points(points, box, mask, size)
+    if mask is None and box is None and not points:
         raise InputError("the prompt is empty; give a box, points or a mask")
-    return replace(prompts[0], box=box, points=points)
+    if mask is None:
+        return replace(prompts[0], box=box, points=points)
+    if box is not None:
+        x0, y0, x1, y1 = box
+        if not mask[math.floor(y0) : math.ceil(y1), math.floor(x0) : math.ceil(x1)].any():
+            raise InputError(f"the box {_written(box)} and the mask do not overlap; keep one")
+    return replace(prompts[0], box=None, points=(), mask=mask)
 
 
 def _fitted(mask: Any, size: tuple[int, int]) -> Mask:
@@ -394,22 +391,22 @@ def _fitted(mask: Any, size: tuple[int, int]) -> Mask:
 
 def _clipped(box: Box, size: tuple[int, int]) -> Box:
     (height, width), (x0, y0, x1, y1) = size, box
+    problem = ""
     if not all(map(math.isfinite, box)):
-        raise _bad_box(box, "has sides that are not finite numbers")
-    if x1 < x0 or y1 < y0:
-        raise _bad_box(box, "ends before it begins; give the upper left corner first")
-    if x1 == x0 or y1 == y0:
-        raise _bad_box(box, "has no area; x0,y0,x1,y1 are two corners")
-    if x1 - x0 < 1 or y1 - y0 < 1:
-        remedy = f"give its corners in pixels, not as fractions of {width} × {height}"
-        raise _bad_box(box, f"is narrower than a pixel; {remedy}")
-    if (share := _outside(box, size)) > MAX_OUTSIDE:
+        problem = "has sides that are not finite numbers"
+    elif x1 < x0 or y1 < y0:
+        problem = "ends before it begins; give the upper left corner first"
+    elif x1 == x0 or y1 == y0:
+        problem = "has no area; x0,y0,x1,y1 are two corners"
+    elif x1 - x0 < 1 or y1 - y0 < 1:
+        problem = "is narrower than a pixel; give its corners in pixels, not as fractions of "
+        problem += f"{width} × {height}"
+    elif (share := _outside(box, size)) > MAX_OUTSIDE:
         part = "" if share == 1 else f"{share:.0%} "
-        raise _bad_box(
-            box,
-            f"lies {part}outside the picture of {width} × {height} pixels; "
-            "give pixels of the video at its full size, not of a scaled view",
-        )
+        problem = f"lies {part}outside the picture of {width} × {height} pixels; give pixels of "
+        problem += "the video at its full size, not of a scaled view"
+    if problem:
+        raise InputError(f"the box {_written(box)} {problem}")
     return float(max(x0, 0)), float(max(y0, 0)), float(min(x1, width)), float(min(y1, height))
 
 
@@ -418,45 +415,26 @@ def _outside(box: Box, size: tuple[int, int]) -> float:
     return share_outside((x0, y0, x1 - x0, y1 - y0), size)
 
 
-def _note_clipped(video: Video, prompts: Iterable[Prompt], size: tuple[int, int]) -> None:
-    for prompt in prompts:
-        if prompt.box is not None and _outside(prompt.box, size) > MIN_NOTED_OUTSIDE:
-            picture = f"the picture of {size[1]} × {size[0]} pixels"
-            video.note(f"the box {_written(prompt.box)} reaches outside {picture} and is clipped")
-
-
 def _check_points(
-    points: Iterable[tuple[float, float, bool]], box: Box | None, size: tuple[int, int]
+    points: Iterable[tuple[float, float, bool]],
+    box: Box | None,
+    mask: Mask | None,
+    size: tuple[int, int],
 ) -> None:
     height, width = size
     clicked: dict[tuple[int, int], bool] = {}
     for x, y, inside in points:
+        problem = ""
         if not (0 <= x < width and 0 <= y < height):
-            raise _bad_point(x, y, f"lies outside the frame of {width} × {height} pixels")
-        if clicked.setdefault((int(x), int(y)), inside) != inside:
-            raise _bad_point(x, y, "is given both as inside and as outside; keep one")
-        if inside and box and not (box[0] <= x <= box[2] and box[1] <= y <= box[3]):
-            raise _bad_point(x, y, f"lies outside the box {_written(box)}; move one of them")
-
-
-def _check_mask(mask: Mask, box: Box | None, points: Iterable[tuple[float, float, bool]]) -> None:
-    if box is not None:
-        x0, y0, x1, y1 = box
-        part = mask[math.floor(y0) : math.ceil(y1), math.floor(x0) : math.ceil(x1)]
-        if not part.any():
-            raise _bad_box(box, "and the mask do not overlap; keep one")
-    for x, y, inside in points:
-        if mask[int(y), int(x)] != inside:
-            where = "outside" if inside else "inside"
-            raise _bad_point(x, y, f"lies {where} the mask; keep one")
-
-
-def _bad_box(box: Box, problem: str) -> InputError:
-    return InputError(f"the box {_written(box)} {problem}")
-
-
-def _bad_point(x: float, y: float, problem: str) -> InputError:
-    return InputError(f"the point {x:g},{y:g} {problem}")
+            problem = f"lies outside the frame of {width} × {height} pixels"
+        elif clicked.setdefault((int(x), int(y)), inside) != inside:
+            problem = "is given both as inside and as outside; keep one"
+        elif inside and box and not (box[0] <= x <= box[2] and box[1] <= y <= box[3]):
+            problem = f"lies outside the box {_written(box)}; move one of them"
+        elif mask is not None and mask[int(y), int(x)] != inside:
+            problem = f"lies {'outside' if inside else 'inside'} the mask; keep one"
+        if problem:
+            raise InputError(f"the point {x:g},{y:g} {problem}")
 
 
 def _written(box: Box) -> str:

@@ -45,10 +45,9 @@ import cachetools
 import numpy as np
 from numpy.typing import NDArray
 
-from dejacue.errors import InputError, brief, extra, first_line, named, need
+from dejacue.errors import InputError, brief, extra, first_line, need
 from dejacue.models.encoders.torch_models import choose_device, choose_precision, dtype_of
 from dejacue.models.trackers.base import Mask, Observation, Prompt
-from dejacue.models.trackers.prompts import united
 from dejacue.models.weights import Weights, commit, fetch, files_in, sha256
 
 DEFAULT = "sam2-small"
@@ -152,9 +151,6 @@ def _load_weights(kind: Any, path: Path, dtype: Any) -> Any:
 def frame_input(image: NDArray[np.uint8], size: int, device: str, dtype: Any) -> Any:
     """Return a frame of (H, W, 3) bytes as (3, size, size), normalised."""
     torch = need("torch", REMEDY)
-    if image.ndim != 3 or image.shape[2] != 3 or image.dtype != np.uint8 or not image.size:
-        expected = "a frame must be uint8 of shape (height, width, 3)"
-        raise InputError(f"{expected}, but this one is {image.dtype} of shape {image.shape}")
     # the CPU resizes bytes as they are; mps has no kernel for it, so that there the CPU does it too
     on_cpu = device.startswith(("cpu", "mps"))
     picture = torch.from_numpy(np.require(image, requirements=["C", "W"])).to(
@@ -298,19 +294,13 @@ class Sam2Session:
     def step(
         self, image: NDArray[np.uint8], prompts: Sequence[Prompt] = ()
     ) -> Mapping[int, Observation]:
-        by_object: dict[int, list[Prompt]] = {}
-        for prompt in prompts:
-            by_object.setdefault(prompt.object, []).append(prompt)
+        by_object = {prompt.object: prompt for prompt in prompts}
         if not by_object and not self._objects:
             self._next += 1
             return {}
-        united_prompts = {}
-        for object, several in by_object.items():
-            with named(f"object {object}"):  # track() names the frame
-                united_prompts[object] = united(several, (image.shape[0], image.shape[1]))
         while True:
             try:
-                objects, seen = self._advance(image, united_prompts)
+                objects, seen = self._advance(image, by_object)
                 break
             except RuntimeError as error:
                 self._tracker.make_room(error)  # on the CPU, or raises
