@@ -183,6 +183,12 @@ def test_what_the_frames_do_not_need_is_not_decoded(clip, name, fed) -> None:
 
 
 @each_clip
+def test_a_whole_pass_decodes_each_packet_once(clip, name, fed) -> None:
+    if _containers.MIN_SKIPPED > 0:
+        assert len(list(open_video(clip(name), threads=1))) == COUNT == fed[0]
+
+
+@each_clip
 def test_single_frames_are_those_of_the_whole_pass(clip, name) -> None:
     video = open_video(clip(name))
     everything = facts(video)

@@ -260,7 +260,7 @@ class Decoder:
         self._file, self._pts, self._starts = file, index.pts or array("q"), index.starts
         self._threads = "AUTO"
         self._container: Any = None
-        self._drained = True  # nothing comes out any more
+        self._drained = True  # packets behind the last one were left out
         self._last = -1  # the number of the frame that came out last
         self._until: int | None = None  # the stamp behind which no packet is needed
 
@@ -325,12 +325,13 @@ class Decoder:
         import av
 
         packets, fed, expected = self._container.demux(self._stream), set[int](), start
-        while not self._drained:
-            packet = None
-            if self._until not in fed:
+        ended = False
+        while not ended:
+            packet, self._drained = None, self._until in fed
+            if not self._drained:
                 with suppress(av.FFmpegError):
                     packet = next((packet for packet in packets if packet.size), None)
-            self._drained = packet is None
+            ended = packet is None
             if packet is not None:
                 if expected not in (None, packet.pts):
                     return  # seeking leads elsewhere

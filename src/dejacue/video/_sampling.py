@@ -78,6 +78,10 @@ class FrameChoice:
     ``stride`` takes every n-th frame from the first of the range on. ``fps`` takes the frames
     nearest to a clock that starts with that first frame, never one twice: where the source is
     slower, every frame once.
+
+    >>> times = [Picture(k / 10, None, lambda: None) for k in range(12)]
+    >>> [number for number, _ in FrameChoice(fps=4).select(times)]
+    [0, 2, 5, 7, 10]
     """
 
     start: int | None = None

@@ -42,6 +42,11 @@ class MeasuredArray(np.ndarray[Any, Any]):
 def measured(
     array: NDArray[Any], box: Box | None, numbers: frozenset[int] | None = None
 ) -> MeasuredArray:
+    """Return an array with what was measured of it.
+
+    >>> measured(np.eye(3, dtype=bool), box=(0, 3, 0, 3)).box
+    (0, 3, 0, 3)
+    """
     view = array.view(MeasuredArray)
     view.numbers, view.box, view.flags.writeable = numbers, box, False
     return view
@@ -53,6 +58,11 @@ def crop(
     """Return the (H, W, 3) pixels in the padded box of a mask, those outside the mask in grey.
 
     It is always a new array; only pixels of the tight box are looked at. An empty mask is refused.
+
+    >>> image, mask = np.zeros((40, 60, 3), np.uint8), np.zeros((40, 60), bool)
+    >>> mask[10:20, 30:50] = True
+    >>> crop(image, mask).shape
+    (18, 28, 3)
     """
     if image.ndim != 3 or image.shape[:2] != mask.shape:
         raise _other_shape(image, mask)
@@ -75,7 +85,11 @@ def crop(
 
 def fit(crop: NDArray[np.uint8], size: int) -> NDArray[np.uint8]:
     """Return (size, size, 3): resized without keeping the aspect ratio by Pillow's antialiased
-    bilinear filter, as SigLIP's image processors do; rows first, with every version of Pillow."""
+    bilinear filter, as SigLIP's image processors do; rows first, with every version of Pillow.
+
+    >>> fit(np.zeros((18, 28, 3), np.uint8), 224).shape
+    (224, 224, 3)
+    """
     from PIL import Image
 
     height, width = crop.shape[:2]
@@ -94,7 +108,13 @@ def picture(
 ) -> NDArray[np.uint8]:
     """Return ``fit(crop(image, mask, …), size)`` of an image or a frame, in compiled code where it
     is available: the same bytes, several times faster, and without blocking other threads. Of a
-    frame only the object's box is made RGB."""
+    frame only the object's box is made RGB.
+
+    >>> mask = np.zeros((40, 60), bool)
+    >>> mask[10:20, 30:50] = True
+    >>> picture(np.zeros((40, 60, 3), np.uint8), mask, 224).shape
+    (224, 224, 3)
+    """
     small = compiled is not None and max(*frame.shape, size) <= MAX_SIDE
     if not isinstance(frame, np.ndarray) and not (small and frame.shape == mask.shape):
         frame = frame.image
@@ -130,7 +150,11 @@ def _empty() -> InputError:
 
 
 def tight_box(mask: NDArray[np.bool_]) -> Box | None:
-    """Return y0, y1, x0, x1 (half-open) of the pixels of a mask; None if there are none."""
+    """Return y0, y1, x0, x1 (half-open) of the pixels of a mask; None if there are none.
+
+    >>> tight_box(np.eye(8, dtype=bool)[2:])
+    (0, 6, 2, 8)
+    """
     if isinstance(mask, MeasuredArray) and mask.box is not None:
         return mask.box
     if compiled is not None and mask.size and mask.dtype == bool and mask.flags.c_contiguous:

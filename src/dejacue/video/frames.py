@@ -32,6 +32,11 @@ class Frames:
     times_s         of each frame since the start of the stream, as a Video gives them; None: images
     start_s         when the stream starts, as players count
     codec, format   as FFmpeg names them
+
+    >>> frames = open_frames(Path("cup.mp4"))
+    >>> len(frames), frames.width, frames.height, frames.codec, float(frames.times_s[20])
+    (30, 64, 32, 'h264', 2.0)
+    >>> frames.close()
     """
 
     codec = format = "images"
@@ -75,7 +80,12 @@ class Frames:
         return self._source.files[number].stem if isinstance(self._source, Images) else None
 
     def image(self, number: int) -> NDArray[np.uint8]:
-        """Return (H, W, 3) RGB, upright; refuse a frame that is not there or cannot be decoded."""
+        """Return (H, W, 3) RGB, upright; refuse a frame that is not there or cannot be decoded.
+
+        >>> with closing(open_frames(Path("cup.mp4"))) as frames:
+        ...     frames.image(20).shape
+        (32, 64, 3)
+        """
         with self._lock, in_file(self.path):
             try:
                 if isinstance(self._source, Images):
@@ -118,12 +128,21 @@ class Frames:
 
 
 def open_frames(path: Path) -> Frames:
-    """Open a video file, a folder of images or an image, to get any of its frames."""
+    """Open a video file, a folder of images or an image, to get any of its frames.
+
+    >>> frames = open_frames(Path("pictures"))
+    >>> frames.name(1), frames.image(1).shape
+    ('cup2', (32, 64, 3))
+    """
     return Frames(path)
 
 
 def jpeg(image: NDArray[np.uint8], width: int | None = None) -> bytes:
-    """Return a picture as JPEG, not wider than asked for."""
+    """Return a picture as JPEG, not wider than asked for.
+
+    >>> jpeg(np.zeros((40, 90, 3), np.uint8), width=30)[:3]
+    b'\\xff\\xd8\\xff'
+    """
     from PIL import Image
 
     picture = Image.fromarray(image)

@@ -26,12 +26,21 @@ _ORIENTATION = 0x0112  # the EXIF tag; from 5 on, width and height change places
 
 
 def is_image(path: str | os.PathLike[str]) -> bool:
+    """Return whether a name is that of a picture.
+
+    >>> is_image("cup.JPG"), is_image("cup.mp4"), is_image("._cup.jpg")
+    (True, False, False)
+    """
     name = os.path.basename(path)
     return os.path.splitext(name)[1].lower() in SUFFIXES and not name.startswith(".")
 
 
 def images_in(folder: Path) -> list[Path]:
-    """Return the images of a folder in natural order; other files are ignored."""
+    """Return the images of a folder in natural order; other files are ignored.
+
+    >>> [path.name for path in images_in(Path("pictures"))]
+    ['cup1.png', 'cup2.png', 'cup10.png']
+    """
     entries = list(folder.iterdir())
     images = natural(entry for entry in entries if is_image(entry) and entry.is_file())
     if images:
@@ -45,13 +54,21 @@ def images_in(folder: Path) -> list[Path]:
 
 
 def folders_in(folder: Path) -> list[Path]:
-    """Return the folders in a folder, in natural order; none if it does not exist."""
+    """Return the folders in a folder, in natural order; none if it does not exist.
+
+    >>> [path.name for path in folders_in(Path())]
+    ['pictures']
+    """
     entries = folder.iterdir() if folder.is_dir() else ()
     return natural(e for e in entries if e.is_dir() and not e.name.startswith("."))
 
 
 def natural(paths: Iterable[str | os.PathLike[str]]) -> list[Path]:
-    """Sort paths so that digits count as numbers; equal numbers (1, 01) by their letters."""
+    """Sort paths so that digits count as numbers; equal numbers (1, 01) by their letters.
+
+    >>> [str(path) for path in natural(["frame10.png", "frame2.png"])]
+    ['frame2.png', 'frame10.png']
+    """
     return sorted(map(Path, paths), key=lambda path: (_parts(os.path.splitext(path)[0]), str(path)))
 
 
@@ -108,7 +125,11 @@ def _size(file: Path) -> tuple[int, int] | None:
 
 def read_rgb(file: Path) -> NDArray[np.uint8]:
     """Return (H, W, 3): turned as EXIF says, 16 bits scaled to 8, grey and palettes as colours;
-    transparency is dropped and leaves the colours beneath it."""
+    transparency is dropped and leaves the colours beneath it.
+
+    >>> read_rgb(Path("pictures/cup1.png")).shape
+    (32, 64, 3)
+    """
     from PIL import Image, ImageOps
 
     try:

@@ -28,7 +28,11 @@ _pillow = threading.Lock()
 
 @contextmanager
 def pixel_limit(pixels: int | None) -> Iterator[None]:
-    """Let pictures have so many pixels within the block; None: as many as before."""
+    """Let pictures have so many pixels within the block; None: as many as before.
+
+    >>> with pixel_limit(10_000 * 10_000):
+    ...     check_size(9_000, 9_000)
+    """
     if pixels is not None and pixels < 1:
         raise InputError(f"max_pixels {pixels} is less than 1; the default is {MAX_PIXELS}")
     before = _limit.set(_limit.get() if pixels is None else pixels)
@@ -39,7 +43,10 @@ def pixel_limit(pixels: int | None) -> Iterator[None]:
 
 
 def check_size(width: int, height: int) -> None:
-    """Refuse a picture of more pixels than may be read."""
+    """Refuse a picture of more pixels than may be read.
+
+    >>> check_size(8_192, 8_192)
+    """
     limit = _limit.get()
     if width * height > limit:
         raise InputError(
@@ -49,7 +56,11 @@ def check_size(width: int, height: int) -> None:
 
 
 def check_regular(path: str | os.PathLike[str]) -> os.stat_result:
-    """Return what the system says of a file; refuse a device or a pipe, which may never end."""
+    """Return what the system says of a file; refuse a device or a pipe, which may never end.
+
+    >>> check_regular("pictures/cup1.png").st_size > 0
+    True
+    """
     found = Path(path).stat()
     if not (stat.S_ISREG(found.st_mode) or stat.S_ISDIR(found.st_mode)):
         raise InputError("is a device or a pipe; give a file or a folder")
@@ -58,7 +69,12 @@ def check_regular(path: str | os.PathLike[str]) -> os.stat_result:
 
 @contextmanager
 def open_picture(path: str | os.PathLike[str]) -> Iterator[Image.Image]:
-    """Open a picture that is not larger than allowed with Pillow; its pixels are not yet read."""
+    """Open a picture that is not larger than allowed with Pillow; its pixels are not yet read.
+
+    >>> with open_picture("pictures/cup1.png") as picture:
+    ...     picture.size
+    (64, 32)
+    """
     from PIL import Image
 
     check_regular(path)

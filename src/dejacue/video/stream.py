@@ -29,7 +29,11 @@ _DEVICES = {"linux": ("v4l2", "/dev/video{}"), "darwin": ("avfoundation", "{}")}
 
 
 def is_stream(name: str) -> bool:
-    """Return whether a name is a camera or an address, not a file."""
+    """Return whether a name is a camera or an address, not a file.
+
+    >>> is_stream("camera:0"), is_stream("rtsp://camera.local/1"), is_stream("cup.mp4")
+    (True, True, False)
+    """
     return name.startswith(CAMERA) or _ADDRESS.match(name) is not None
 
 
@@ -38,6 +42,9 @@ def open_stream(name: str, *, fps: float | None = None, timeout_s: float = TIMEO
 
     fps         take this many frames a second
     timeout_s   without a frame for so long, it has ended
+
+    >>> open_stream("rtsp://name:secret@camera.local/1", fps=5).path  # opened when it is iterated
+    'rtsp://camera.local/1'
     """
     public = _SECRET.sub("", name)  # what is written and said of it is no place for a password
     with in_file(public):

@@ -49,6 +49,10 @@ class Frame:
     ``index`` is its position there, ``source`` its 0-based ordinal in the source, ``time_s`` its
     presentation time since the start of the stream (images: position / rate, or none), ``name``
     the stem of an image file, ``image`` (H, W, 3) RGB, upright.
+
+    >>> frame = next(iter(open_video("cup.mp4", start=6)))
+    >>> frame.index, frame.source, frame.time_s, frame.shape
+    (0, 6, 0.6, (32, 64))
     """
 
     index: int
@@ -105,6 +109,12 @@ class Video:
     header of a file states. A frame that cannot be decoded keeps its index, is not yielded, and is
     reported in ``problems``, which describes the last pass; so is a file that ends too early, which
     of several video streams is used, and where recordings were joined.
+
+    >>> video = open_video("cup.mp4", fps=2)
+    >>> video.name, video.rate, video.length, video.problems
+    ('cup', 10.0, 6, [])
+    >>> [frame.source for frame in video]
+    [0, 5, 10, 15, 20, 25]
     """
 
     step = 1  # of its frames, one of so many is given; see thinned
@@ -125,7 +135,13 @@ class Video:
         return [f"{self.path}: {sentence}" for sentence in (*self._notes, *self._problems)]
 
     def note(self, sentence: str) -> None:
-        """Add what a reader must know to the problems of every pass."""
+        """Add what a reader must know to the problems of every pass.
+
+        >>> video = open_video("cup.mp4")
+        >>> video.note("is rendered")
+        >>> video.problems
+        ['cup.mp4: is rendered']
+        """
         if sentence not in self._notes:
             self._notes.append(sentence)
 
@@ -133,13 +149,23 @@ class Video:
         return self._frames(None, lazy=False)
 
     def lazy_frames(self) -> Iterator[Frame]:
-        """Iterate over the same frames; where it can be, their RGB is made when it is asked for."""
+        """Iterate over the same frames; where it can be, their RGB is made when it is asked for.
+
+        >>> frame = next(open_video("cup.mp4").lazy_frames())
+        >>> pixels, top, left = frame.part(5, 20, 3, 30)
+        >>> pixels.shape, top, left  # at least these rows and columns; of the first frame, all
+        ((32, 64, 3), 0, 0)
+        """
         return self._frames(None, lazy=True)
 
     def frames_at(self, indices: Iterable[int]) -> Iterator[Frame]:
         """Yield the frames of these indices, ascending and each once; those between them are not
         decoded where they are not needed. One that is past the end or cannot be decoded is left
-        out, as in any other pass."""
+        out, as in any other pass.
+
+        >>> [frame.time_s for frame in open_video("cup.mp4").frames_at([20, 3])]
+        [0.3, 2.0]
+        """
         wanted = sorted({operator.index(index) for index in indices})
         if wanted and wanted[0] < 0:
             raise InputError(f"there is no frame {wanted[0]}; count from 0")
@@ -147,7 +173,12 @@ class Video:
 
     def count_if_before(self, position: float, unit: str) -> int | None:
         """Return the number of frames of the source if it ends before this one ("source") or this
-        time ("seconds"); they are counted only if its header ends before it."""
+        time ("seconds"); they are counted only if its header ends before it.
+
+        >>> video = open_video("cup.mp4")
+        >>> video.count_if_before(30, "source"), video.count_if_before(29, "source")
+        (30, None)
+        """
         source, rate, count = self._source, self.rate or 1.0, 0
         ordinal = unit == "source"
         least = position if ordinal else position - 1 / rate  # the last frame is shown that long
@@ -164,7 +195,11 @@ class Video:
         return count
 
     def thinned(self, step: int) -> Video:
-        """Return every n-th of these frames, counted anew; ``Masks.thinned`` finds their masks."""
+        """Return every n-th of these frames, counted anew; ``Masks.thinned`` finds their masks.
+
+        >>> [(frame.index, frame.source) for frame in open_video("cup.mp4").thinned(10)]
+        [(0, 0), (1, 10), (2, 20)]
+        """
         if step == 1:
             return self
         video = copy.copy(self)
@@ -271,6 +306,11 @@ def open_video(
     ``errors`` says what to do with a frame that cannot be decoded: "skip" or "fail". ``threads``
     that decode a video file: by default as many as there are cores; 1 where several are decoded.
     ``stream``: number of the video stream of a file, as ffprobe counts; by default the largest.
+
+    >>> [frame.time_s for frame in open_video("cup.mp4", start_s=0.4, end_s=0.6)]
+    [0.4, 0.5, 0.6]
+    >>> [frame.name for frame in open_video("pictures", rate=10, stride=2)]
+    ['cup1', 'cup10']
     """
     name = os.fspath(path)
     with in_file(_ADDRESS.sub(r"\1//", name)):
@@ -350,6 +390,11 @@ def write_video(
 
     An odd height or width is made even by repeating the last pixels. With ``times_s``, one per
     frame and increasing, the rate varies. Where FFmpeg was built without x264, MPEG-4 is written.
+
+    >>> black = np.zeros((32, 64, 3), np.uint8)
+    >>> path = write_video("black.mp4", [black] * 3, 10, times_s=[0.0, 0.1, 0.5])
+    >>> [frame.time_s for frame in open_video(path)]
+    [0.0, 0.1, 0.5]
     """
     import av
 
