@@ -299,7 +299,6 @@ def run(options: argparse.Namespace, folder: Path) -> dict:
         folder=folder / "model",
         device=options.device,
         batch=options.batch,
-        compile=True if options.compile else None,
     )
     model = f"{encoder.device}, {encoder.details['precision']}, batch {encoder.batch}"
     print(f"device {model}", flush=True)
@@ -359,7 +358,6 @@ def main() -> None:
         "--cores", type=int, help="processes for decoding alone (default: all cores)"
     )
     parser.add_argument("--workers", type=int, nargs="*", help="processes for the whole path")
-    parser.add_argument("--compile", action="store_true", help="run the path with a compiled tower")
     parser.add_argument(
         "--modes", nargs="*", default=[], help="torch.compile modes to try on the tower"
     )

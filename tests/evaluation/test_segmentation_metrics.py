@@ -97,10 +97,6 @@ def test_where_nothing_is_found_and_nothing_is_true_all_is_right():
     assert (segment_f1(nothing, nothing, 0.5), edit_score(nothing, nothing)) == (1.0, 1.0)
 
 
-def test_the_background_may_be_a_label_like_any_other():
-    assert segments_of([-1, -1, 0], background=None) == [(-1, 0, 2), (0, 2, 3)]
-
-
 @pytest.mark.parametrize(
     ("predicted", "true"), [([0], [0, 1]), ([], []), ([0.5], [0.5]), (np.zeros((2, 2), int),) * 2]
 )

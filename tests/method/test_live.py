@@ -426,6 +426,19 @@ def test_after_a_flush_it_goes_on():
     assert standing(updates) == occurrences_of(live.finish())
 
 
+def test_after_a_still_picture_it_goes_on():
+    """At the end of frames that look all the same no state is given; later ones are read."""
+    rows = SCENE.history.features
+    live = LiveReading(SCENE.vocabulary, horizon_s=6.0)
+    updates = [live.push(rows[0]) for _ in range(20)]
+    updates.append(live.flush())
+    assert updates[-1].state is None
+    assert not standing(updates)
+    updates += [*(live.push(row) for row in rows[:80]), live.flush()]
+    assert updates[-2].state is not None
+    assert standing(updates)[-1:] == occurrences_of(live.finish())[-1:]
+
+
 def test_an_order_is_kept():
     scene = generate(2, states=("a", "b", "c"), frames=300, noise=3.0)
     readout = Reading(order=("a", "b", "c"), irreversible=True)

@@ -187,7 +187,7 @@ def test_the_line_for_another_machine_is_exact(nothing, dejacue, monkeypatch) ->
         f"--local-dir FOLDER/{siglip.REPOSITORY}\n"
     ) in out
     monkeypatch.setenv("DEJACUE_WEIGHTS", "/my weights")
-    assert "--local-dir '/my weights/google/siglip2" in catalogue()["siglip2-large"].lines()[0]
+    assert "--local-dir '/my weights/google/siglip2" in catalogue()["siglip2-large"].parts[0].line()
 
 
 def test_a_name_that_is_none_is_refused(dejacue) -> None:

@@ -19,6 +19,7 @@ weights = typer.Typer(
     help="Model files of encoders, trackers and detectors: list, download and check them.",
     no_args_is_help=True,
 )
+COLUMNS = ("name", "for", "state", "size", "licence", "repository", "revision", "hashes")
 
 
 def _names(incomplete: str) -> list[str]:
@@ -27,17 +28,13 @@ def _names(incomplete: str) -> list[str]:
     return [name for name in catalogue() if name.startswith(incomplete)]
 
 
-Names = Annotated[
-    list[str],
-    typer.Argument(metavar="NAME", help="Names, as weights ls lists them.", autocompletion=_names),
-]
+def _argument(help: str) -> Any:
+    return typer.Argument(metavar="NAME", help=help, autocompletion=_names)
+
+
+Names = Annotated[list[str], _argument("Names, as weights ls lists them.")]
 SomeNames = Annotated[
-    list[str] | None,
-    typer.Argument(
-        metavar="[NAME]...",
-        help="Only these, with their files and how to download them.",
-        autocompletion=_names,
-    ),
+    list[str] | None, _argument("Only these, with their files and how to download them.")
 ]
 
 
@@ -56,13 +53,12 @@ def ls(
     """List the models: size, licence, revision, and whether they are installed."""
     models = _models(names)
     if json:
-        typer.echo(dumps([_document(model) for model in models], indent=2))
+        typer.echo(dumps([model.to_dict() for model in models], indent=2))
         return
     table = Table()
-    for column in ("name", "for", "state", "size"):
-        table.add_column(column, no_wrap=True, justify="right" if column == "size" else "left")
-    for column in ("licence", "repository", "revision", "hashes"):
-        table.add_column(column, overflow="fold")
+    for column in COLUMNS:
+        justify: Any = "right" if column == "size" else "left"
+        table.add_column(column, no_wrap=column in COLUMNS[:4], justify=justify, overflow="fold")
     for model in models:
         of_each = [  # a line for each repository
             [part.repository for part in model.parts],
@@ -84,30 +80,8 @@ def ls(
             state = " (damaged)" if path in model.damaged else ""
             known = f"sha256 {expected}" if expected else "no known hash"
             say(f"{name}: {path or 'missing'}{state} ({known})")
-        for line in model.lines():
-            typer.echo(line)
-
-
-def _document(model: CatalogueEntry) -> dict[str, Any]:
-    return {
-        "name": model.name,
-        "kind": model.kind,
-        "state": model.state,
-        "licence": model.licence,
-        "megabytes": model.megabytes(),
-        "needs": model.needs or None,
-        "files": [
-            {
-                "repository": part.repository,
-                "revision": part.revision,
-                "name": name,
-                "path": path and str(path),
-                "sha256": part.expected(name, path),
-            }
-            for part, name, path in model.files()
-        ],
-        "download": model.lines(),
-    }
+        for part in model.parts:
+            typer.echo(part.line())
 
 
 @weights.command()

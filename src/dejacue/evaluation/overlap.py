@@ -37,7 +37,11 @@ def _plain(values: ArrayLike, what: str) -> NDArray[Any]:
 
 
 def tiou(retrieved: ArrayLike, references: ArrayLike) -> Floats:
-    """Return (R, K) overlaps of R retrieved with K reference windows, |∩| / |∪| in frames."""
+    """Return (R, K) overlaps of R retrieved with K reference windows, |∩| / |∪| in frames.
+
+    >>> tiou([(0, 9)], [(0, 9), (5, 14)]).round(3).tolist()
+    [[1.0, 0.333]]
+    """
     a = as_windows(retrieved, "retrieved windows")[:, None, :]
     b = as_windows(references, "reference windows")[None, :, :]
     return overlap(a, b)
@@ -53,7 +57,11 @@ def overlap(a: Ints, b: Ints) -> Floats:
 
 
 def best_tiou(retrieved: ArrayLike, references: Sequence[ArrayLike]) -> Floats:
-    """Return (R,) overlap of each retrieved window with the best of its own references."""
+    """Return (R,) overlap of each retrieved window with the best of its own references.
+
+    >>> best_tiou([(0, 9), (3, 4)], [[(5, 9), (20, 29)], [(3, 4)]]).tolist()
+    [0.5, 1.0]
+    """
     windows = as_windows(retrieved, "retrieved windows")
     if len(windows) != len(references):
         problem = f"{len(windows)} retrieved windows but {len(references)} lists of references"
@@ -74,7 +82,11 @@ def best_tiou(retrieved: ArrayLike, references: Sequence[ArrayLike]) -> Floats:
 
 
 def recall_at(threshold: float, overlaps: ArrayLike) -> Floats:
-    """Return 1 where the overlap reaches the threshold, else 0."""
+    """Return 1 where the overlap reaches the threshold, else 0.
+
+    >>> recall_at(0.5, [0.4, 0.5]).tolist()
+    [0.0, 1.0]
+    """
     values = np.asarray(overlaps, dtype=np.float64)
     if np.ndim(threshold) or np.isnan(values).any():
         raise InputError("recall needs one threshold, and overlaps that are numbers")
@@ -82,6 +94,10 @@ def recall_at(threshold: float, overlaps: ArrayLike) -> Floats:
 
 
 def metrics(overlaps: ArrayLike) -> Floats:
-    """Return (n, 3): the METRICS of every overlap."""
+    """Return (n, 3): the METRICS of every overlap.
+
+    >>> metrics([0.4]).tolist()
+    [[1.0, 0.0, 0.4]]
+    """
     values = np.asarray(overlaps, dtype=np.float64)
     return np.stack([recall_at(0.3, values), recall_at(0.5, values), values], axis=1)

@@ -226,7 +226,7 @@ class LiveReading:
         labels = prior
         for _ in range(ROUNDS):
             gains = rows[:, before:] - levels(rows, labels)[:, None]
-            if self.forgotten and first != UNKNOWN:  # another state there is a switch
+            if self.forgotten and 0 <= first < len(gains):  # another state there is a switch
                 gains[first, 0] += rules.cost(rows.shape[1])
             path, _ = rules.path(*read, gains, rounds=1, elsewhere=before)
             observed = path if filling is None else path[filling.observed]

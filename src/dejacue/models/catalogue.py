@@ -15,6 +15,7 @@ from functools import cached_property
 from importlib.util import find_spec
 from math import sqrt
 from pathlib import Path
+from typing import Any
 
 from dejacue.errors import DejaCueError, MissingData, extra, need, unknown
 from dejacue.models.detectors import zero_shot
@@ -96,19 +97,31 @@ class CatalogueEntry:
 
     def megabytes(self) -> float | None:
         """Return the size of the files if all are here, else of the download if it is known."""
-        paths = [path for _, _, path in self.files()]
-        if paths and all(paths):
-            return sum(path.stat().st_size for path in paths if path) / 1e6
-        return None if self.about is None else self.about / 1e6
+        paths = [path for _, _, path in self.files() if path is not None]
+        whole = self.parts and len(paths) == len(self.files())
+        size = sum(path.stat().st_size for path in paths) if whole else self.about
+        return None if size is None else size / 1e6
 
     def size(self) -> str:
         if (known := self.megabytes()) is None:
             return "" if self.parts else "in the package"
         return f"{'about ' if self.state in ('absent', 'partial') else ''}{known:.0f} MB"
 
-    def lines(self) -> list[str]:
-        """Return the commands that get the files on a machine with a connection."""
-        return [part.line() for part in self.parts]
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values for JSON, with the paths of the files."""
+        files = [
+            {
+                "repository": part.repository,
+                "revision": part.revision,
+                "name": name,
+                "path": path and str(path),
+                "sha256": part.expected(name, path),
+            }
+            for part, name, path in self.files()
+        ]
+        about = {name: getattr(self, name) for name in ("name", "kind", "state", "licence")}
+        about |= {"megabytes": self.megabytes(), "needs": self.needs or None, "files": files}
+        return about | {"download": [part.line() for part in self.parts]}
 
     def fetch(self, progress: Progress = silent) -> None:
         """Download what is missing or damaged, and check hashes and, of the paper's encoder, its
@@ -139,8 +152,7 @@ def catalogue() -> dict[str, CatalogueEntry]:
         files = Weights(repository, LATEST, dict.fromkeys(SIZE_FILES))
         models.append(CatalogueEntry(name, "encoder", (files,), "torch", 4 * PARAMETERS[name]))
     for name, repository in sam2.REPOSITORIES.items():
-        files = Weights(repository, sam2.REVISION, sam2.FILES)
-        about = PARAMETERS.get(name)
+        files, about = Weights(repository, sam2.REVISION, sam2.FILES), PARAMETERS.get(name)
         models.append(CatalogueEntry(name, "tracker", (files,), "track", about and 4 * about))
     models.append(CatalogueEntry("nano", "tracker", (nano.WEIGHTS,), "nano", nano.BYTES))
     for name in zero_shot.REPOSITORIES:
@@ -234,13 +246,11 @@ def check_model(model: CatalogueEntry) -> Iterator[str]:
         yield f"{model.name}: not compared with the paper's text features: siglip2 is not here"
     elif model.name in SMALLER:
         encoder = load_encoder(model.name)
-        images, texts = siglip.cosines(encoder.details["precision"])
-        yield (
-            f"{model.name}: 1 − cosine with fp32 at most {1 - images:.4f} (images) and "
-            f"{1 - texts:.4f} (texts)"
-        )
+        images, texts = (1 - cosine for cosine in siglip.cosines(encoder.details["precision"]))
+        errors = f"{images:.4f} (images) and {texts:.4f} (texts)"
+        yield f"{model.name}: 1 − cosine with fp32 at most {errors}"
         # two rows that each turn by an angle: their cosine by 2 sin of it
-        tolerance += 2 * sqrt(max(1 - texts**2, 0))
+        tolerance += 2 * sqrt(max(1 - (1 - texts) ** 2, 0))
     if encoder is not None:
         try:
             yield compare_with_release(model.name, encoder, tolerance)

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from functools import partial
 from http.client import HTTPException
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, ClassVar
 
 from dejacue.atomic import cache_folder, write_text, write_whole
 from dejacue.errors import DejaCueError, InputError, MissingData
@@ -36,11 +36,16 @@ _SHA256 = re.compile("[0-9a-f]{64}")  # what the hub calls large files by
 
 @dataclass(frozen=True, eq=False)
 class Weights:
-    """Names files of a repository at a revision, each with its sha256 where it is known."""
+    """Names files of a repository at a revision, each with its sha256 where it is known.
+
+    >>> Weights("a/b", "main", {"config.json": None, "model.onnx": None}).line()
+    'hf download a/b config.json model.onnx --revision main --local-dir FOLDER/a/b'
+    """
 
     repository: str
     revision: str
     files: Mapping[str, str | None]
+    on_hub: ClassVar[bool] = True
 
     @property
     def folder(self) -> Path | None:
@@ -50,15 +55,12 @@ class Weights:
     def here(self) -> dict[str, Path | None]:
         """Return where each file is on this machine: in the user's folder if there is one, else in
         the hub's cache."""
-        from huggingface_hub import try_to_load_from_cache
+        from huggingface_hub import try_to_load_from_cache as cached
 
         if (folder := self.folder) is not None and folder.is_dir():
             return self._files_in(folder)
-        cached = {
-            name: try_to_load_from_cache(self.repository, name, revision=self.revision)
-            for name in self.files
-        }
-        return {name: Path(at) if isinstance(at, str) else None for name, at in cached.items()}
+        found = {n: cached(self.repository, n, revision=self.revision) for n in self.files}
+        return {name: Path(at) if isinstance(at, str) else None for name, at in found.items()}
 
     def _files_in(self, folder: Path) -> dict[str, Path | None]:
         return {name: path if (path := folder / name).is_file() else None for name in self.files}
@@ -75,43 +77,46 @@ class Weights:
                 etag = (notes / f"{name}.metadata").read_text(encoding="utf-8").split()[1]
         return etag if _SHA256.fullmatch(etag) else None
 
-    def damaged(self) -> list[Path]:
-        """Return the files on this machine that are empty, or whose hash is known to be another."""
-        here = {name: path for name, path in self.here().items() if path is not None}
-        return [p for name, p in here.items() if not p.stat().st_size or self._differs(name, p)]
-
-    def _differs(self, name: str, path: Path) -> bool:
-        return (expected := self.expected(name, path)) is not None and sha256(path) != expected
+    def differs(self, name: str, path: Path) -> bool:
+        """Return whether a file is empty, or its hash is known to be another one."""
+        expected = self.expected(name, path)
+        return not path.stat().st_size or (expected is not None and sha256(path) != expected)
 
     def check(self, name: str, path: Path) -> None:
         """Refuse a file whose hash is known to be another one."""
-        if self._differs(name, path):
+        if self.differs(name, path):
             problem = "is not the published file (its sha256 differs)"
             source = f"{name} of {self.repository} at revision {self.revision}"
             raise InputError(f"{path}: {problem}; delete it and download {source} again")
 
+    def damaged(self) -> list[Path]:
+        return [path for name, path in self.here().items() if path and self.differs(name, path)]
+
     def download(self, progress: Progress = silent) -> None:
         """Download what is missing or damaged: into the user's folder, where there is one, else
         into the hub's cache. A file is there whole or not at all. ``progress`` counts bytes."""
-        from huggingface_hub import hf_hub_download
-
-        paths, damaged, folder = self.here(), self.damaged(), self.folder
+        paths, folder = self.here(), self.folder
         if folder is not None and not folder.is_dir() and any(paths.values()):
             folder = None  # the others are in the cache
-        wanted = [name for name, path in paths.items() if path is None or path in damaged]
-        if wanted:
+        wanted = [name for name, path in paths.items() if not path or self.differs(name, path)]
+        if wanted and self.on_hub:
             ask_hub(self.repository, self.revision)
-        known = inspect.signature(hf_hub_download).parameters  # of huggingface_hub 1.3 and later
         for name in wanted:
-            options: dict[str, Any] = {"local_dir": folder, "force_download": bool(paths[name])}
-            if progress is not silent and "tqdm_class" in known:
-                options["tqdm_class"] = _bar(progress, name)
-            path = Path(hf_hub_download(self.repository, name, revision=self.revision, **options))
-            if self._differs(name, path):
+            path = self._get(name, folder, bool(paths[name]), progress)
+            if self.differs(name, path):
                 path.resolve().unlink()
                 path.unlink(missing_ok=True)  # a link, in the cache
                 raise self._discarded(name)
             progress(DOWNLOAD, size := path.stat().st_size, size, name)
+
+    def _get(self, name: str, folder: Path | None, again: bool, progress: Progress) -> Path:
+        from huggingface_hub import hf_hub_download
+
+        options: dict[str, Any] = {"local_dir": folder, "force_download": again}
+        known = inspect.signature(hf_hub_download).parameters  # of huggingface_hub 1.3 and later
+        if progress is not silent and "tqdm_class" in known:
+            options["tqdm_class"] = _bar(progress, name)
+        return Path(hf_hub_download(self.repository, name, revision=self.revision, **options))
 
     def _discarded(self, name: str) -> InputError:
         problem = f"the sha256 of {name} is not the published one, so the download was discarded"
@@ -124,7 +129,13 @@ class Weights:
 
 
 class WebWeights(Weights):
-    """Names files at https://<repository>/<revision>/<file>, each with its sha256."""
+    """Names files at https://<repository>/<revision>/<file>, each with its sha256.
+
+    >>> WebWeights("example.org/models", "v1", {"model.onnx": "0" * 64}).address("model.onnx")
+    'https://example.org/models/v1/model.onnx'
+    """
+
+    on_hub = False
 
     @property
     def folder(self) -> Path:
@@ -136,12 +147,9 @@ class WebWeights(Weights):
     def address(self, name: str) -> str:
         return f"https://{self.repository}/{urllib.parse.quote(f'{self.revision}/{name}')}"
 
-    def download(self, progress: Progress = silent) -> None:
-        damaged = self.damaged()
-        for name, path in self.here().items():
-            if path is None or path in damaged:
-                with urllib.request.urlopen(self.address(name), timeout=REPLY_TIMEOUT_S) as answer:
-                    write_whole(self.folder / name, partial(self._copy, name, answer, progress))
+    def _get(self, name: str, folder: Path | None, again: bool, progress: Progress) -> Path:
+        with urllib.request.urlopen(self.address(name), timeout=REPLY_TIMEOUT_S) as answer:
+            return write_whole(self.folder / name, partial(self._copy, name, answer, progress))
 
     def _copy(self, name: str, answer: Any, progress: Progress, file: IO[bytes]) -> None:
         """Write a file that has no name yet; it gets none if its hash is another."""
@@ -165,29 +173,26 @@ def fetch(
     """Return where the files are, by name, after their hashes were checked. What is missing is
     downloaded, in a folder of the user only to ``complete`` it. One sentence names all that is
     missing, and how to get it; after the first failure the others would fail too, slowly."""
-    absent = [weights for weights in models if None in weights.here().values()]
-    reason = ""
+    wanted = [w for w in models if complete or None in w.here().values()]
+    name, reason = name or " and ".join(weights.repository for weights in wanted), ""
     try:
-        for weights in models if complete else absent:
+        for weights in wanted:
             if complete or weights.folder is None or not weights.folder.is_dir():
                 weights.download(progress)
     except DejaCueError:
         raise
     except Exception as error:  # the hub, its client and the cache raise their own kinds
-        reason = first_sentence(error)
-    files = {file: path for weights in models for file, path in weights.here().items()}
-    lacking = ", ".join(file for file, path in files.items() if path is None)
+        reason = f" could not be downloaded ({first_sentence(error)})"
+    files = {file: (w, path) for w in models for file, path in w.here().items()}
+    lacking = ", ".join(file for file, (_, path) in files.items() if path is None)
     if reason or lacking:
-        name = name or " and ".join(weights.repository for weights in absent)
-        problem = f" could not be downloaded ({reason})" if reason else f": has no {lacking}"
-        lines = " && ".join(weights.line() for weights in (models if complete else absent))
+        lines = " && ".join(weights.line() for weights in wanted)
         then = "" if os.environ.get(FOLDER) else f" and set {FOLDER} to it"
         remedy = f"on a machine with a connection, run: {lines}; then copy {_place()} here{then}"
-        raise MissingData(f"{name}{problem}; {remedy}")
-    paths = {file: path for file, path in files.items() if path is not None}
-    for weights in models:
-        for file in weights.files:
-            weights.check(file, paths[file])
+        raise MissingData(f"{name}{reason or f': has no {lacking}'}; {remedy}")
+    paths = {file: path for file, (_, path) in files.items() if path is not None}
+    for file, path in paths.items():
+        files[file][0].check(file, path)
     return paths
 
 
@@ -234,15 +239,12 @@ def _bar(progress: Progress, file: str) -> type:
             super().__init__(self)
             self.n, self.total = initial, total
 
-        def __getattr__(self, name: str) -> Any:  # texts and colours
+        def __getattr__(self, name: str) -> Any:  # texts, colours, what went over the network
             return lambda *_, **__: None
 
         def update(self, count: float = 1) -> None:
             self.n += int(count)
             progress(DOWNLOAD, self.n, self.total, file)
-
-        def update_transfer(self, count: float) -> None:
-            """Ignore what went over the network: what is written is counted."""
 
     return Bar
 

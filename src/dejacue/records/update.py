@@ -11,7 +11,11 @@ from dejacue.records.interval import Interval, Window
 
 
 class Revision(msgspec.Struct, frozen=True):
-    """Frames whose state was another one before; None: it was unknown, or they are in none."""
+    """Frames whose state was another one before; None: it was unknown, or they are in none.
+
+    >>> Revision(Window(3, 9), None, "full").to_dict()
+    {'start': 3, 'end': 9, 'was': None, 'now': 'full'}
+    """
 
     window: Window
     was: str | None
@@ -29,6 +33,9 @@ class Update(msgspec.Struct, frozen=True, omit_defaults=True):
     withdrawn   closed occurrences that are no longer found; what is found instead is closed
     revised     frames whose state was another one before
     waits       frames that have to come before the first state is named
+
+    >>> Update(12, state="full", since=4).to_dict()
+    {'frame': 12, 'state': 'full', 'since': 4}
     """
 
     frame: int

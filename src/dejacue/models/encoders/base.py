@@ -105,7 +105,16 @@ class Encoder(ABC):
 
 
 class ImageEncoder(Encoder):
-    """A frozen model that knows images alone: DINOv2, say."""
+    """A frozen model that knows images alone: DINOv2, say.
+
+    >>> class Means(ImageEncoder):
+    ...     name = identity = "means"
+    ...     dimension, size, details = 3, 8, {}
+    ...     def encode_images(self, crops):
+    ...         return unit(np.stack([crop.mean(axis=(0, 1)) for crop in crops]), "image")
+    >>> Means().encode_images([np.full((4, 4, 3), 9, np.uint8)]).shape
+    (1, 3)
+    """
 
     has_text = False
 
@@ -119,7 +128,11 @@ def _no_words(encoder: Encoder) -> InputError:
 
 
 def unit(rows: NDArray[np.floating], what: str) -> Rows:
-    """Return the rows at unit length; refuse one that is zero or not finite."""
+    """Return the rows at unit length; refuse one that is zero or not finite.
+
+    >>> unit(np.array([[3.0, 4.0]]), "image").round(1).tolist()
+    [[0.6000000238418579, 0.800000011920929]]
+    """
     wide = np.asarray(rows, dtype=np.float64)
     norms = np.linalg.norm(wide, axis=-1)
     bad = np.flatnonzero(~(np.isfinite(norms) & (norms > 0)))

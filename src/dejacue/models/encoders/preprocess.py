@@ -61,6 +61,10 @@ class Preprocessing:
     mean, std   of the channels, for values of 0 … 1
     rounded     half a pixel beside the middle goes to the even side, as in torchvision, and not
                 to the first, as in transformers
+
+    >>> usual = Preprocessing(224, 256, False, "bicubic", (0.5,) * 3, (0.5,) * 3)
+    >>> str(usual), usual.fit(np.zeros((90, 160, 3), np.uint8)).shape
+    ('shorter side 256 bicubic, middle 224, mean 0.5 std 0.5', (224, 224, 3))
     """
 
     size: int

@@ -139,10 +139,9 @@ class TorchSiglip(TorchEncoder):
         lower: bool = True,
         folder: Path | None = None,
         batch: int = TORCH_BATCH,
-        compile: bool | None = None,
     ) -> None:
         transformers = need("transformers", REMEDY)
-        super().__init__("siglip2", device, precision, batch, compile)
+        super().__init__("siglip2", device, precision, batch)
         published = Weights(REPOSITORY, REVISION, TORCH_FILES)
         files = fetch(published) if folder is None else files_in(folder, TORCH_FILES)
         model = transformers.SiglipModel.from_pretrained(

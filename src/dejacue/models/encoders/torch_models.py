@@ -11,7 +11,6 @@ timm:NAME       timm, from the hub or a folder; images alone
 from __future__ import annotations
 
 import difflib
-import logging
 import threading
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Sequence
@@ -21,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from dejacue.errors import InputError, MissingData, MissingExtra, extra, first_line, need, unknown
+from dejacue.errors import InputError, MissingData, MissingExtra, extra, need, unknown
 from dejacue.files.documents import read_json
 from dejacue.models.encoders.base import (
     CPU_MAX_FPS,
@@ -48,9 +47,7 @@ ANOTHER_MODEL = "choose another model"
 TIMM_REMEDY = f"{extra('timm')}; its models know no words, so states are shown by examples"
 PRECISIONS = ("fp32", "fp16", "bf16")
 BATCH = 64
-MIN_COMPILED_IMAGES = 500_000  # an estimate: compiling takes long and makes a batch faster
 MIN_REPEATED_COSINE = 0.99  # of two rows of one image
-_log = logging.getLogger("dejacue")
 
 
 def choose_device(device: str | None) -> str:
@@ -104,59 +101,6 @@ def _bad_model(name: str, problem: str) -> InputError:
     return InputError(f"{name}{problem}")
 
 
-class Tower:
-    """Computes rows of bytes (n, size, size, 3) that are on the device, compiled where it pays.
-
-    function   computes them
-    compile    True: compiled from the first full batch on; False: never; None: on CUDA, after
-               MIN_COMPILED_IMAGES
-
-    Compiled rows differ from the others by rounding, within the precision.
-    """
-
-    def __init__(
-        self, function: Callable[[Any], Any], batch: int, device: str, compile: bool | None
-    ) -> None:
-        self._function, self._batch = function, batch
-        self._compiled: Callable[[Any], Any] | None = None
-        self._lock = threading.Lock()
-        self._after: int | None = MIN_COMPILED_IMAGES if device.startswith("cuda") else None
-        if compile is not None:
-            self._after = 0 if compile else None
-        self._seen = 0
-
-    def __call__(self, images: Any) -> Any:
-        count = len(images)
-        self._seen += count
-        if self._after is None or self._seen < self._after or 2 * count < self._batch:
-            return self._function(images)
-        if self._compiled is None:
-            with self._lock:  # several threads may come at once; one compiles
-                return self._compile_and_run(images)
-        return self._compiled(self._padded(images))[:count]
-
-    def _compile_and_run(self, images: Any) -> Any:
-        """Compile, unless another thread just has; go on without where that fails."""
-        torch = need("torch", REMEDY)
-        compiled = self._compiled or torch.compile(self._function, dynamic=False)
-        try:
-            rows = compiled(self._padded(images))[: len(images)]
-        except Exception as error:  # the compilers behind it raise all kinds
-            self._after = None
-            _log.warning("torch.compile failed (%s); continuing without it", first_line(error))
-            return self._function(images)
-        self._compiled = compiled
-        return rows
-
-    def _padded(self, images: Any) -> Any:
-        """Fill up with black to a full batch, the only size that is compiled."""
-        torch = need("torch", REMEDY)
-        lacking = self._batch - len(images)
-        if lacking <= 0:
-            return images
-        return torch.cat([images, images.new_zeros((lacking, *images.shape[1:]))])
-
-
 class _PinnedBuffers(threading.local):
     """Page-locked memory and a stream per thread, so that copies to a GPU overlap with what the
     other threads compute there."""
@@ -199,22 +143,13 @@ class TorchEncoder(Encoder):
 
     device      cuda, mps or cpu (default: the first that is there)
     precision   fp32, fp16 or bf16 (default: bf16 on cuda, else fp32)
-    compile     with torch.compile (default: on cuda, after so many images that it pays)
     """
 
-    def __init__(
-        self,
-        name: str,
-        device: str | None,
-        precision: str | None,
-        batch: int,
-        compile: bool | None = None,
-    ) -> None:
+    def __init__(self, name: str, device: str | None, precision: str | None, batch: int) -> None:
         self.name, self.batch = name, batch
         self.device = choose_device(device)
         self.precision = choose_precision(precision, self.device)
         self._dtype = dtype_of(self.precision)
-        self._tower = Tower(self._rows_of_bytes, batch, self.device, compile)
         self.workers = 2 if self.device.startswith("cuda") else 1  # one copies, one computes
         self.max_fps = CPU_MAX_FPS if self.device == "cpu" else None
 
@@ -273,7 +208,7 @@ class TorchEncoder(Encoder):
                     crop if crop.shape[:2] == side else self.images.fit(crop)
                     for crop in crops[first : first + self.batch]
                 ]
-                parts.append(self._tower(_BUFFERS.send(batch, self.device)).float())
+                parts.append(self._rows_of_bytes(_BUFFERS.send(batch, self.device)).float())
             rows = torch.cat(parts).cpu().numpy()
         if rows.ndim != 2:
             raise ValueError(f"rows of shape {rows.shape}")
@@ -317,7 +252,6 @@ def load_transformers(
     revision: str | None = None,
     lower: bool | None = None,
     batch: int = BATCH,
-    compile: bool | None = None,
 ) -> Encoder:
     """Load a model by its name on the hub, or from its folder.
 
@@ -338,7 +272,7 @@ def load_transformers(
             files.folder, output_loading_info=True, **LOCAL
         ),
     )
-    options = {"device": device, "precision": precision, "batch": batch, "compile": compile}
+    options = {"device": device, "precision": precision, "batch": batch}
     lacking = set(info["missing_keys"])
     if hasattr(model, "get_image_features") and hasattr(model, "get_text_features"):
         _check_complete(called, lacking)
