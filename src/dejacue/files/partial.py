@@ -11,6 +11,7 @@ import contextlib
 import glob
 import os
 import struct
+import threading
 import zlib
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -111,6 +112,7 @@ class PartialRows(dict[bytes, NDArray[np.float32]]):
 
     def __init__(self, path: str | os.PathLike[str] | None, key: str) -> None:
         super().__init__()
+        self._lock = threading.Lock()
         self._file = None if path is None else PartialFile(path, key)
         for place in [] if path is None else partial_files(path):
             file = self._file
@@ -131,13 +133,14 @@ class PartialRows(dict[bytes, NDArray[np.float32]]):
             self._file.close()
 
     def add(self, rows: Mapping[bytes, NDArray[np.float32]]) -> None:
-        """Add rows; of crops with the same pixels, the first one stays."""
-        new = {key: row for key, row in rows.items() if key not in self}
-        if self._file is not None and new:
-            self._file.append(
-                key + np.ascontiguousarray(row, "<f4").tobytes() for key, row in new.items()
-            )
-        self.update(new)
+        """Add rows, from any thread; of crops with the same pixels, the first one stays."""
+        with self._lock:
+            new = {key: row for key, row in rows.items() if key not in self}
+            if self._file is not None and new:
+                self._file.append(
+                    key + np.ascontiguousarray(row, "<f4").tobytes() for key, row in new.items()
+                )
+            self.update(new)
 
 
 def partial_files(path: str | os.PathLike[str]) -> list[Path]:

@@ -16,7 +16,6 @@ import itertools
 import json
 import math
 import os
-import threading
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -215,7 +214,6 @@ def build_histories(
         progress(stage, done[stage], length if stage == "decode" else total, "")
 
     seen: list[tuple[Any, ...]] = []  # of each crop all but its pixels
-    lock = threading.Lock()
     found = crops(
         video,
         masks,
@@ -230,7 +228,7 @@ def build_histories(
 
         def encode(batch: list[Crop]) -> list[tuple[Any, ...]]:
             pixels, keys = [crop.pixels for crop in batch], [crop.key for crop in batch]
-            encode_batch(pixels, keys, encoder, rows, lock)
+            encode_batch(pixels, keys, encoder, rows)
             return [crop[1:] for crop in batch]
 
         batches = (batch for batch, _ in batched(found, info.batch))
@@ -242,12 +240,9 @@ def build_histories(
         if required:
             check_visible(video, masks, objects)
         return {}
-    keys, which, frames, sources, times = zip(*seen, strict=True)
     details = pass_details(video, masks, done["decode"])
     made = {id: recipe(video, masks, info, ids) | details for id, ids in objects.items()}
-    return histories_of(
-        list(objects), keys, which, frames, sources, times, rows, made, masks.presence, info
-    )
+    return histories_of(made, masks.presence, zip(*seen, strict=True), rows, info)
 
 
 def check_visible(video: Video, masks: Masks, objects: Iterable[str]) -> None:
@@ -264,55 +259,48 @@ def pass_details(video: Video, masks: Masks, frames: int) -> dict[str, str]:
 
 
 def encode_batch(
-    pixels: Sequence[Pixels],
-    keys: Sequence[bytes],
-    encoder: Encoder,
-    rows: PartialRows,
-    lock: threading.Lock,
+    pixels: Sequence[Pixels], keys: Sequence[bytes], encoder: Encoder, rows: PartialRows
 ) -> None:
     """Encode all of a batch or none, and keep the rows at once, so that a kill costs what is being
     encoded and no more; a batch that is known is not encoded again."""
     if not all(key in rows for key in keys):
         new = encoder.encode_images(list(pixels))
-        with lock:
-            rows.add(dict(zip(keys, new, strict=True)))
+        rows.add(dict(zip(keys, new, strict=True)))
 
 
 def histories_of(
-    ids: Sequence[str],
-    keys: Sequence[bytes],
-    which: Sequence[int] | NDArray[np.int64],
-    frames: Sequence[int] | NDArray[np.int64],
-    sources: Sequence[int] | NDArray[np.int64],
-    times: Sequence[float] | NDArray[np.float64],
-    rows: Mapping[bytes, Rows],
     made: Mapping[str, Mapping[str, str]],
     presence: Mapping[str, Mapping[int, float]],
+    columns: Iterable[Any],
+    rows: Mapping[bytes, Rows],
     info: EncoderInfo,
 ) -> dict[str, History]:
-    """Return the histories of the objects that were visible, from columns of all crops.
+    """Return the histories of the objects that were visible.
 
-    rows       by key; made: made_with of each; presence: by frame of the file
+    made       made_with by id, in the order of the objects
+    presence   how sure a tracker was, by id and frame of the file
+    columns    of all crops: those of ``Crop`` but its pixels
+    rows       by key
     """
-    which, frames, sources = np.asarray(which), np.asarray(frames), np.asarray(sources)
-    seconds = np.asarray(times, np.float64)
+    keys, *numbers = columns
+    which, frames, sources, times = map(np.asarray, numbers)
     histories = {}
-    for at, id in enumerate(ids):
+    for at, (id, details) in enumerate(made.items()):
         own = np.flatnonzero(which == at)
         if not own.size:
             continue
         features = np.stack([rows[keys[row]] for row in own.tolist()])
         sure, seen = presence.get(id, {}), sources[own].tolist()
-        known = bool(sure) and all(source in sure for source in seen)
+        known = all(source in sure for source in seen)
         histories[id] = History(
             features,
             frames[own],
             id,
             info.identity,
-            times_s=None if np.isnan(seconds[own]).any() else seconds[own],
+            times_s=None if np.isnan(times[own]).any() else times[own],
             source_frames=sources[own],
             presence=np.array([sure[source] for source in seen]) if known else None,
-            made_with={**made[id], **info.quality_note(features)},
+            made_with={**details, **info.quality_note(features)},
         )
     return histories
 

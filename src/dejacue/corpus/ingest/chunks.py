@@ -4,7 +4,6 @@ that are made of them."""
 from __future__ import annotations
 
 import contextlib
-import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -37,7 +36,7 @@ class Chunk:
     """Crops of a video as arrays, in the order of its frames.
 
     crops    (n, size, size, 3); keys: (n, 16) bytes that their pixels determine
-    which    (n,) the object, counted as in End.ids
+    which    (n,) the object, counted as in End.made
     frames, sources, times   (n,) of the video; times are NaN where it has none
     """
 
@@ -75,14 +74,12 @@ class Chunk:
 class End:
     """The message that follows the last chunk of a video.
 
-    ids        of the histories to make of the chunks
-    made       made_with of each
+    made       made_with of the histories to make of the chunks, by id
     presence   how sure a tracker was, by frame of the file
     skipped    ids of histories that are there already, made of the same
     pictures   a crop of each as JPEG, to know the object by
     """
 
-    ids: tuple[str, ...] = ()
     made: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     presence: Mapping[str, Mapping[int, float]] = field(default_factory=dict)
     skipped: tuple[str, ...] = ()
@@ -110,11 +107,10 @@ class HistoryBuilder:
         self.problem: str | None = None  # why no history can be made of it
         self.known = PartialRows(partial, info.key)
         self._chunks: list[Chunk] = []
-        self._lock = threading.Lock()
 
     def encode(self, batch: Chunk, encoder: Encoder) -> None:
         try:
-            encode_batch(list(batch.crops), batch.names, encoder, self.known, self._lock)
+            encode_batch(list(batch.crops), batch.names, encoder, self.known)
         except DejaCueError as error:  # of this item; the others go on
             self.problem = str(error)
 
@@ -130,24 +126,12 @@ class HistoryBuilder:
         """Return the histories of the objects that were visible."""
         if not self._chunks:
             return {}
-        keys = [name for chunk in self._chunks for name in chunk.names]
         columns = (
             np.concatenate([getattr(chunk, name) for chunk in self._chunks])
             for name in ("which", "frames", "sources", "times")
         )
-        which, frames, sources, times = columns
-        return histories_of(
-            end.ids,
-            keys,
-            which,
-            frames,
-            sources,
-            times,
-            self.known,
-            end.made,
-            end.presence,
-            self._info,
-        )
+        keys = [name for chunk in self._chunks for name in chunk.names]
+        return histories_of(end.made, end.presence, [keys, *columns], self.known, self._info)
 
 
 def encode_chunks(

@@ -31,7 +31,7 @@ from dejacue.corpus.ingest.writer import IngestRun, RayOptions, partial_path
 from dejacue.errors import DejaCueError, InputError, counted, extra, first_line, need
 from dejacue.files.partial import PartialRows
 from dejacue.files.remote import is_remote
-from dejacue.finding.build import Rows
+from dejacue.finding.build import Rows, encode_batch
 from dejacue.finding.request import Lazy, loaded_encoder
 from dejacue.models.encoders import Encoder
 
@@ -215,7 +215,7 @@ class EncoderActor:
                 chunk: Chunk = pickle.loads(message)
                 crops = np.frombuffer(row["crops"], np.uint8).reshape(-1, *chunk.crops.shape[1:])
                 chunk = replace(chunk, crops=crops)
-                rows = self._rows(self._encoder, chunk, row).tobytes()
+                rows = self._rows(self._encoder, chunk, row).astype("<f4").tobytes()
         except DejaCueError as error:
             if self._encoder is None:
                 message = pickle.dumps(error)
@@ -236,13 +236,8 @@ class EncoderActor:
         """Encode a chunk; rows that another actor has left are reused."""
         path = part_path(self._shared.store, row["item"], row["part"]) if self._sees_store else None
         with PartialRows(path, self._shared.decoding.encoder.key) as saved:
-            keys = chunk.names
-            if not all(key in saved for key in keys):
-                rows = np.ascontiguousarray(encoder.encode_images(list(chunk.crops)), "<f4")
-                if path is not None:
-                    saved.add(dict(zip(keys, rows, strict=True)))
-                return rows
-            return np.stack([saved[key] for key in keys])
+            encode_batch(list(chunk.crops), chunk.names, encoder, saved)
+            return np.stack([saved[key] for key in chunk.names])
 
 
 def _buffers(block: Any) -> Iterator[dict[str, Any]]:

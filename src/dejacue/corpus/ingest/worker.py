@@ -164,7 +164,6 @@ def _decoded(item: Item, how: Decoding, pool: BufferPool) -> Iterator[Chunk | En
     details = {**item.extra, **columns, **({ADDRESS: item.address} if item.address else {})}
     details = {**pass_details(video, masks, done["decode"]), **details}
     yield End(
-        ids,
         {
             id: {**recipe(video, masks, info, mask_ids), **details}
             for id, mask_ids in missing.items()
