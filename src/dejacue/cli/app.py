@@ -62,6 +62,7 @@ def _options(
     pass
 
 
+@o.takes("encoder", "tracker")
 def studio(
     places: Annotated[
         list[Path] | None,
@@ -77,27 +78,27 @@ def studio(
     new_token: Annotated[
         bool, o.option("Make a new token; the address before no longer works.", "--new-token")
     ] = False,
-    tracker: o.TrackerName = None,
-    encoder: o.EncoderName = None,
     device: o.Device = None,
     settings: o.EncoderSettings = None,
+    **models: Any,
 ) -> None:
     """Open a page to view, correct, compare and track videos and findings in a folder."""
     from dejacue.studio.serve import serve
 
     options = o.encoder_from(settings, device)
-    models = {"encoder": encoder, "tracker": tracker, "encoder_options": options}
-    serve(places or [], host, port, not no_browser, say, new_token, **models)
+    serve(
+        places or [], host, port, not no_browser, say, new_token, encoder_options=options, **models
+    )
 
 
 START, VIDEOS, MANY = "Start here", "One video", "Many videos"
 EVALUATION, MACHINE = "Evaluation", "This machine"
-app.command(rich_help_panel=START, context_settings=o.ALLOW_SEVERAL_PATHS)(find)
+app.command(rich_help_panel=START)(find)
 app.command(rich_help_panel=START)(studio)
 app.command(rich_help_panel=START)(demo)
 app.command(rich_help_panel=VIDEOS)(words)
-app.command(rich_help_panel=VIDEOS, context_settings=o.ALLOW_SEVERAL_PATHS)(track)
-app.command(rich_help_panel=VIDEOS, context_settings=o.ALLOW_SEVERAL_PATHS)(encode)
+app.command(rich_help_panel=VIDEOS)(track)
+app.command(rich_help_panel=VIDEOS)(encode)
 app.command(rich_help_panel=VIDEOS)(live)
 app.command(rich_help_panel=MANY)(ingest)
 app.add_typer(store, name="store", rich_help_panel=MANY)

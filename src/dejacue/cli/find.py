@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.table import Table
@@ -63,16 +63,17 @@ def _readout_settings(name: str) -> list[str]:
     return setting_names(as_readout(name))
 
 
+@o.takes(
+    *("video", "states", "examples", "exhaustive", "like"),
+    *("masks", "objects", "box", "point", "name", "whole", "fixed", "tracker"),
+    *o.FRAMES,
+    *("encoder", "readout"),
+)
 def find(
     context: typer.Context,
-    source: Annotated[Path, o.argument("video")],
-    vocabulary: Annotated[Path | None, o.asked("states", "--vocabulary", "-v")] = None,
-    example: Annotated[o.Texts, o.asked("examples", "--example", "-e")] = None,
     change: Annotated[
         o.Texts, o.states_option("Frame (300) or time (4.5s) at which a state ends.")
     ] = None,
-    exhaustive: Annotated[bool, o.asked("exhaustive", "--exhaustive")] = False,
-    like: o.Like = None,
     questions: Annotated[
         int | None,
         o.states_option("Also list this many frames whose state you should name as an example."),
@@ -91,23 +92,8 @@ def find(
             "state."
         ),
     ] = None,
-    masks: o.Masks = None,
-    objects: o.Objects = None,
-    box: o.Box = None,
-    point: o.Point = None,
     mask: o.FirstMask = None,
-    name: Annotated[o.Texts, o.asked("name")] = None,
-    whole: Annotated[bool, o.asked("whole", "--whole")] = False,
-    fixed: Annotated[bool, o.asked("fixed", "--fixed")] = False,
-    tracker: o.TrackerName = None,
-    start: o.Start = None,
-    end: o.End = None,
-    stride: o.Stride = None,
-    fps: o.Fps = None,
-    stream: o.Stream = None,
-    encoder: o.EncoderName = None,
     device: o.Device = None,
-    readout: o.ReadoutName = "timeline",
     settings: Annotated[
         o.Texts,
         o.setting(
@@ -142,6 +128,10 @@ def find(
     cut: Annotated[
         bool, o.results_option("Also cut the windows found into video clips.", "--cut")
     ] = False,
+    *,
+    readout: str,
+    examples: o.Texts,
+    **asked: Any,
 ) -> None:
     """Find every time that each state holds.
 
@@ -154,8 +144,6 @@ def find(
     """
     from dejacue.cli.readouts import readout_from
     from dejacue.finding._find import Search
-    from dejacue.finding.finding import read_teachers
-    from dejacue.finding.request import LazyModel, Sampling
     from dejacue.method.plan import ReadOptions
     from dejacue.models.trackers import default_tracker
     from dejacue.models.trackers.follow import TrackerOptions
@@ -163,35 +151,19 @@ def find(
     texts = dict(o.pairs(settings, "--set", "KEY=VALUE, as in --set smoothing=0.8s"))
     values = {key: o.setting_value(key, texts.pop(key)) for key in o.SETTINGS if key in texts}
     chosen, width = readout_from(readout, texts, o.SETTINGS)
-    tracked = masks is None and not whole and not fixed
-    learned_tracker = tracked and (tracker or default_tracker()) is not None
+    tracked = not (asked["masks"] or asked["whole"] or asked["fixed"])
     tracker_options = TrackerOptions()
-    if learned_tracker:  # device and precision are for whoever has them
+    if tracked and (asked["tracker"] or default_tracker()):  # device and precision are for it, too
         tracker_options = TrackerOptions(device, values.get("precision"))
-        if encoder == "mini":
+        if asked["encoder"] == "mini":
             device, values = None, values | {"precision": None}
     request = o.request(
         context,
-        source,
-        values,
-        device,
-        Sampling(stride=stride, stream=stream),
-        states=vocabulary,
-        examples=_examples(example, change),
-        like=read_teachers(like or []),
-        exhaustive=exhaustive,
-        masks=masks,
-        objects=objects,
-        prompts=o.typed_prompts(box, point, mask),
-        name=name,
-        whole=whole,
-        fixed=fixed,
-        start=start,
-        end=end,
-        fps=fps,
-        encoder=encoder,
-        tracker=LazyModel(tracker, tracker_options),
-        detector=values.get("detector"),
+        values=values,
+        device=device,
+        mask=mask,
+        tracker_options=tracker_options,
+        examples=_examples(examples, change),
         readout=ReadOptions(
             readout=chosen,
             coordinates=values.get("coordinates"),
@@ -199,6 +171,7 @@ def find(
             diagnostics=values.get("diagnostics", False),
             kernel=values.get("kernel", "auto"),
         ),
+        **asked,
     )
     marks = None if mark is None else _marks(mark)
     outputs = Outputs(

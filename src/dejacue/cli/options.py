@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
 from enum import StrEnum
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, get_args
 
 import msgspec
 import typer
@@ -20,9 +20,7 @@ from dejacue.video.sizes import pixel_limit
 
 if TYPE_CHECKING:
     from dejacue.finding.job import EncoderOptions
-    from dejacue.models.trackers.prompts import TypedPrompts
-
-ALLOW_SEVERAL_PATHS = {"allow_extra_args": True}  # single_path says what to do about them
+    from dejacue.models.trackers.follow import TrackerOptions
 
 
 class TableFormat(StrEnum):
@@ -52,21 +50,58 @@ def option(
     )
 
 
-def asked(name: str, *names: str, values: Callable[[], Iterable[str]] | None = None) -> Any:
-    """Return the option of a field of a request, whose help and panel it has."""
+def asked(name: str) -> Any:
+    """Return the option of a field of a request, with its names, help, panel and values."""
     text = asked_fields()[name]
-    return option(text.help, *names, panel=text.group, values=values)
+    names = text.names or (f"--{name.replace('_', '-')}",)
+    return option(text.help, *names, panel=text.group, values=VALUES.get(name))
 
 
-def argument(name: str) -> Any:
-    """Return a field of a request that is an argument."""
-    return typer.Argument(help=asked_fields()[name].help)
+def takes(*names: str) -> Callable[[Any], Any]:
+    """Return a decorator that adds the options of these fields of a request to those of a command,
+    panel by panel; the command takes what is typed as keywords."""
+
+    def with_options(command: Any) -> Any:
+        own = [*inspect.signature(command, eval_str=True).parameters.values()]
+        own = [p for p in own if p.name not in names and p.kind is not p.VAR_KEYWORD]
+        parameters = [*map(_parameter, names), *own]
+        command.__signature__ = inspect.Signature(
+            sorted((p.replace(kind=p.KEYWORD_ONLY) for p in parameters), key=_panel)
+        )
+        command.__annotations__ = {p.name: p.annotation for p in parameters}
+        return command
+
+    return with_options
+
+
+def _parameter(name: str) -> inspect.Parameter:
+    """Return the parameter of a field: an argument, a switch, or an option that may be left out."""
+    text = asked_fields()[name]
+    default: Any = getattr(FindRequest, name, None)
+    annotation: Any = Annotated[text.written | None, asked(name)]
+    if name == "video":  # several, of which ``single_path`` says what to do about them
+        default = inspect.Parameter.empty
+        annotation = Annotated[list[Path], typer.Argument(metavar="VIDEO", help=text.help)]
+    elif text.written is bool:
+        annotation = Annotated[bool, asked(name)]
+    elif not isinstance(default, str):
+        default = None
+    return inspect.Parameter(
+        name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation
+    )
+
+
+def _panel(parameter: inspect.Parameter) -> int:
+    _, *infos = get_args(parameter.annotation) or [None]
+    return PANELS.index(getattr(infos[0], "rich_help_panel", None) if infos else None)
 
 
 def output(help: str, panel: str | None = None) -> Any:
     return option(help, "--output", "-o", panel=panel)
 
 
+PANELS = (None, "States", "Object", "Frames", "Method", "Results")
+FRAMES = ("start", "end", "fps", "stride", "stream")  # fields that say which frames are used
 METHOD = "Method"
 states_option = partial(option, panel="States")
 object_option = partial(option, panel="Object")
@@ -91,6 +126,8 @@ def encoders() -> list[str]:
 
     return [*ENCODERS, *FAMILIES, *EXAMPLES]
 
+
+VALUES = {"readout": _readouts, "tracker": _trackers, "encoder": encoders}
 
 # Settings are rarely changed, so they share the option --set; each with values for the shell.
 KERNELS = ["auto", "avx2", "baseline", "numpy"]
@@ -137,6 +174,8 @@ def prepare_options(command: Any) -> None:
     in types of Python."""
     for parameter in command.params:
         if parameter.param_type_name != "option":
+            if parameter.nargs != 1:
+                parameter.display_type_rich = lambda ctx: None  # "list[Path]"
             continue
         if parameter.is_flag:
             parameter.metavar = " "
@@ -204,7 +243,6 @@ def pairs(texts: Iterable[str] | None, name: str, form: str) -> Iterable[tuple[s
 
 Texts = list[str] | None
 
-Source = Annotated[Path, typer.Argument(help="A video, a folder of images, or a quoted glob.")]
 OutputFormat = Annotated[
     TableFormat | None,
     results_option(
@@ -238,7 +276,6 @@ RayAddress = Annotated[
     str | None,
     option("HOST:PORT of the cluster, or auto (default: RAY_ADDRESS, else this machine only)."),
 ]
-Like = Annotated[list[Path] | None, asked("like", "--like")]
 Vocabulary = Annotated[
     Path,
     option(
@@ -246,24 +283,17 @@ Vocabulary = Annotated[
     ),
 ]
 Masks = Annotated[Path | None, asked("masks")]
-Objects = Annotated[str | None, asked("objects", "--object", "--objects")]
-Box = Annotated[Texts, asked("box")]
-Point = Annotated[Texts, asked("point")]
+Objects = Annotated[str | None, asked("objects")]
 FirstMask = Annotated[Texts, object_option("Mask of the object: PICTURE#ID@FRAME.", "--mask")]
-TrackerName = Annotated[str | None, asked("tracker", "--tracker", values=_trackers)]
-Start = Annotated[str | None, asked("start")]
-End = Annotated[str | None, asked("end")]
-Stride = Annotated[int | None, asked("stride")]
 Fps = Annotated[float | None, asked("fps")]
-Stream = Annotated[int | None, asked("stream")]
 Replace = Annotated[bool, option("Replace histories with the same id.", "--replace")]
 ReplaceOther = Annotated[
     bool, option("Redo histories that were made from other inputs or options.", "--replace")
 ]
-EncoderName = Annotated[str | None, asked("encoder", "--encoder", values=encoders)]
+EncoderName = Annotated[str | None, asked("encoder")]
 Device = Annotated[str | None, method_option("Where models of torch run: cuda, mps or cpu.")]
 EncoderSettings = Annotated[Texts, setting(ENCODER_SETTINGS)]
-ReadoutName = Annotated[str, asked("readout", "--readout", "-r", values=_readouts)]
+ReadoutName = Annotated[str, asked("readout")]
 
 
 def encoder_options(values: Mapping[str, Any], device: str | None) -> EncoderOptions:
@@ -299,12 +329,11 @@ def check_not_read(output: Path | None, *inputs: object) -> None:
         raise InputError(f"{output}: is read by this command; give another output")
 
 
-def single_path(path: Path, further: Sequence[str]) -> Path:
+def single_path(paths: Sequence[Path]) -> Path:
     """Return the path; refuse the many paths that a shell makes of a glob without quotes."""
-    if not further:
-        return path
-    refuse_values([path, *further])
-    paths = [path, *map(Path, further)]
+    if len(paths) == 1:
+        return paths[0]
+    refuse_values(paths)
     folders = {path.parent for path in paths}
     if len(folders) > 1 or any(path.suffix != paths[0].suffix for path in paths):
         problem = f"{len(paths)} paths are given, the first is {paths[0]}"
@@ -316,38 +345,42 @@ def single_path(path: Path, further: Sequence[str]) -> Path:
 
 def request(
     context: typer.Context,
-    video: Path,
+    video: Sequence[Path],
     values: Mapping[str, Any],
     device: str | None,
-    sampling: Sampling,
     *,
-    masks: Path | None = None,
-    objects: str | None = None,
-    encoder: str | None = None,
-    **fields: Any,
+    mask: Texts = None,
+    tracker_options: TrackerOptions | None = None,
+    **asked: Any,
 ) -> FindRequest:
     """Return the request of a command on one video; its pixel limit holds while the command runs.
 
     values   of the settings
-    fields   further ones of the request, as they are typed
+    asked    the other fields, as they are typed
     """
     from dejacue.finding.where import InMasks
-    from dejacue.masks._masks import object_groups
-
-    context.with_resource(pixel_limit(values.get("max_pixels")))
-    of_masks = {name: values[name] for name in MASK_SETTINGS if name in values}
-    of_video = {name: values[name] for name in ("rate", "errors") if name in values}
-    return FindRequest(
-        single_path(video, context.args),
-        masks=None if masks is None else InMasks(masks=masks, **of_masks),
-        objects=objects if objects is None or objects == "all" else object_groups(objects),
-        sampling=replace(sampling, **of_video),
-        encoder=LazyModel(encoder, encoder_options(values, device)),
-        **fields,
-    )
-
-
-def typed_prompts(box: Texts, point: Texts, mask: Texts, **options: Any) -> TypedPrompts:
+    from dejacue.models.trackers.follow import TrackerOptions
     from dejacue.models.trackers.prompts import TypedPrompts
 
-    return TypedPrompts(box or (), point or (), masks=mask or (), **options)
+    context.with_resource(pixel_limit(values.get("max_pixels")))
+
+    def set_among(names: Iterable[str]) -> dict[str, Any]:
+        return {name: values[name] for name in names if name in values}
+
+    def taken(*names: str) -> dict[str, Any]:
+        return {name: asked.pop(name, None) for name in names}
+
+    masks, encoder, tracker, box, point, like = taken(
+        "masks", "encoder", "tracker", "box", "point", "like"
+    ).values()
+    return FindRequest(
+        single_path(video),
+        masks=None if masks is None else InMasks(masks=masks, **set_among(MASK_SETTINGS)),
+        prompts=TypedPrompts(box or (), point or (), masks=mask or ()),
+        like=like or (),
+        sampling=Sampling(**taken("stride", "stream"), **set_among(("rate", "errors"))),
+        encoder=LazyModel(encoder, encoder_options(values, device)),
+        tracker=LazyModel(tracker, tracker_options or TrackerOptions()),
+        detector=values.get("detector"),
+        **asked,
+    )

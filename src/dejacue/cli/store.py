@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.markup import escape
@@ -48,6 +48,7 @@ ObjectSource = Annotated[
 Jsonl = Annotated[bool, o.option("Print one JSON object per line.", "--jsonl")]
 
 
+@o.takes("encoder", "tracker")
 def ingest(
     manifest: Annotated[
         str, typer.Argument(help="Manifest of videos, masks and objects: a .csv or .jsonl file.")
@@ -70,10 +71,9 @@ def ingest(
         str | None,
         o.option("Folder or URL below which a fetched manifest may name files, beside its own."),
     ] = None,
-    encoder: o.EncoderName = None,
-    tracker: o.TrackerName = None,
     device: o.Device = None,
     settings: Annotated[o.Texts, o.setting(INGEST_SETTINGS)] = None,
+    **models: Any,
 ) -> None:
     """Turn many videos into histories in a store; run it again to resume."""
     values = o.settings(settings, INGEST_SETTINGS)
@@ -81,9 +81,7 @@ def ingest(
         ingested = dejacue.ingest(
             manifest,
             store,
-            encoder=encoder,
             detector=values.get("detector"),
-            tracker=tracker,
             engine=engine,
             workers=workers,
             retry=retry,
@@ -95,6 +93,7 @@ def ingest(
             actors=actors,
             gpus_per_actor=gpus_per_actor,
             progress=bars,
+            **models,
         )
     problems = [f"{id}: {text}" for id, texts in ingested.problems.items() for text in texts]
     notes(*problems[:MAX_LISTED_PROBLEMS])
@@ -336,6 +335,7 @@ def export(
 
 
 @store.command()
+@o.takes("like", "readout")
 def query(
     path: StorePath,
     vocabulary: Annotated[
@@ -347,8 +347,6 @@ def query(
             "-v",
         ),
     ] = None,
-    like: o.Like = None,
-    readout: o.ReadoutName = "timeline",
     top: Annotated[int, o.option("Number of histories to list; 0: all.")] = 10,
     where: ObjectSource = None,
     jsonl: Annotated[
@@ -369,6 +367,9 @@ def query(
     ] = None,
     device: o.Device = None,
     settings: o.EncoderSettings = None,
+    *,
+    like: list[Path] | None,
+    readout: str,
 ) -> None:
     """Find these states in all histories, the likeliest objects first.
 

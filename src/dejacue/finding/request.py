@@ -6,6 +6,7 @@ This module imports nothing heavy, so that ``dejacue find --help`` is quick.
 
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass, fields, replace
+from pathlib import Path
 from typing import (
     TYPE_CHECKING,
     Annotated,
@@ -41,11 +42,13 @@ T = TypeVar("T")
 
 
 class OptionText(NamedTuple):
-    """What stands beside the type of a field: group and help of its option, its type in a file."""
+    """What stands beside the type of a field: group and help of its option, its type as it is
+    written in a file or typed, and the names of the option where they are not that of the field."""
 
     group: str
     help: str
     written: type = str
+    names: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -119,12 +122,15 @@ class FindRequest:
         "Video",
         "A video, a folder of images, or a quoted glob; or the result of an earlier run: a "
         "history (.npz) or its folder.",
+        Path,
     ]
     states: Annotated[
         "VocabularySource | None",
         "States",
         "Descriptions of each state: words (.yaml, .json) or features (.npz); optional if "
         "examples, marks or other results show the states.",
+        Path,
+        ("--vocabulary", "-v"),
     ] = None
     _: KW_ONLY
     examples: Annotated[
@@ -133,12 +139,13 @@ class FindRequest:
         "STATE=EXAMPLE: a frame of the file (120), frames (120-180), a time (4.5s, 1:30), "
         "cup.jpg, other.history.npz@33; none=45: in none of the states.",
         list[str],
+        ("--example", "-e"),
     ] = None
     like: Annotated[
         "Like | Sequence[Like]",
         "States",
         "The folder of an earlier result, in which you named frames: it shows the states.",
-        list[str],
+        list[Path],
     ] = ()
     order: Annotated[
         Sequence[str] | None,
@@ -156,11 +163,14 @@ class FindRequest:
         "MaskSource | InMasks | None",
         "Object",
         "Masks of the object: PNG or YOLO folder, glob, .npz, .json, .jsonl, .csv or .txt.",
+        Path,
     ] = None
     objects: Annotated[
         "Objects",
         "Object",
         "Mask ids: one (1), several with a history each (1,2 or all), or the pieces of one (1+2).",
+        str,
+        ("--object", "--objects"),
     ] = None
     box: Annotated[
         Sequence[float] | None,
@@ -206,6 +216,8 @@ class FindRequest:
         "Method",
         "timeline (every occurrence), contrast (one window a state), published (the paper), "
         "scan, or a plug-in.",
+        str,
+        ("--readout", "-r"),
     ] = "timeline"
     folder: Annotated["StrPath | None", "Results", "Where all of it is kept and reused."] = None
     progress: Annotated["Progress | None", "Results", "Is called with how far it is."] = None
