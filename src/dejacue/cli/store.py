@@ -14,7 +14,17 @@ from rich.table import Table
 import dejacue
 from dejacue.atomic import write_bytes
 from dejacue.cli import options as o
-from dejacue.cli.tables import Bars, make_table, notes, say, say_written, seconds, show_tables, span
+from dejacue.cli.tables import (
+    Bars,
+    histories,
+    make_table,
+    notes,
+    say,
+    say_written,
+    seconds,
+    show_tables,
+    span,
+)
 from dejacue.corpus.cluster import check_engine
 from dejacue.errors import InputError, counted, shortened
 from dejacue.files.documents import as_json
@@ -159,7 +169,7 @@ def add(
             thumbnails=pictures,
             progress=bars,
         )
-        say(f"added: {_counted(count)}; {path} holds {_counted(len(opened))}")
+        say(f"added: {histories(count)}; {path} holds {histories(len(opened))}")
 
 
 def _histories(files: Sequence[Path], pictures: dict[str, bytes]) -> Iterator[History]:
@@ -210,7 +220,7 @@ def ls(
             for row in rows:
                 typer.echo(as_json(row._asdict()))
             return
-        title = f"{opened.path}: {_counted(len(opened))}, encoder {_encoder(opened)}"
+        title = f"{opened.path}: {histories(len(opened))}, encoder {_encoder(opened)}"
         listed = list(islice(rows, MAX_TABLE_ROWS))
         columns = dict.fromkeys(name for row in listed for name in row.columns)
         numbers = (">frames", ">runs", ">from – to", ">at seconds", ">thumb-\nnail")
@@ -297,7 +307,7 @@ def rm(path: StorePath, ids: Ids = None, where: ObjectSource = None) -> None:
         if not chosen:
             raise InputError(f"{path}: {NO_MATCH}, so none was removed")
         count = opened.remove(chosen)
-        say(f"removed: {_counted(count)}; dejacue store compact {path} frees the space")
+        say(f"removed: {histories(count)}; dejacue store compact {path} frees the space")
 
 
 @store.command()
@@ -310,7 +320,7 @@ def verify(path: StorePath) -> None:
             say(f"{path}: {problem}")
         if problems:
             raise typer.Exit(1)
-        say(f"no damage found: {_counted(len(opened))}")
+        say(f"no damage found: {histories(len(opened))}")
 
 
 @store.command()
@@ -331,7 +341,7 @@ def export(
     kind = kind or ("parquet" if output.lower().endswith(".parquet") else "npz")
     with dejacue.Store.open(path) as opened, Bars() as bars:
         count = opened.export(output, kind, where=conditions(where), progress=bars)
-    say_written(output, f"{_counted(count)} in")
+    say_written(output, f"{histories(count)} in")
 
 
 @store.command()
@@ -453,15 +463,15 @@ def _no_answers(meaningless: Mapping[str, Note]) -> list[Note]:
     """Return a note for each reason, which names its histories."""
     from dejacue.records import Note
 
-    histories: dict[Note, list[str]] = {}
+    by_reason: dict[Note, list[str]] = {}
     for history, reason in meaningless.items():
-        histories.setdefault(reason, []).append(history)
+        by_reason.setdefault(reason, []).append(history)
     return [
         Note(
-            f"{', '.join(ids[:3])}{', …' if ids[3:] else ''} ({_counted(len(ids))}): {reason}",
+            f"{', '.join(ids[:3])}{', …' if ids[3:] else ''} ({histories(len(ids))}): {reason}",
             "meaningless",
         )
-        for reason, ids in histories.items()
+        for reason, ids in by_reason.items()
     ]
 
 
@@ -486,7 +496,3 @@ def _match_table(matches: Iterable[Match]) -> Table:
 
 def conditions(texts: Iterable[str] | None) -> dict[str, str]:
     return dict(o.pairs(texts, "--where", "NAME=PATTERN, as in --where source=kitchen*"))
-
-
-def _counted(count: int) -> str:
-    return f"{count} {'history' if count == 1 else 'histories'}"

@@ -86,6 +86,10 @@ def seconds(times_s: tuple[float, float] | None) -> str:
     return "{:.2f} – {:.2f}".format(*times_s) if times_s else ""
 
 
+def histories(count: int) -> str:
+    return f"{count} {'history' if count == 1 else 'histories'}"
+
+
 def show_tables(*tables: Table) -> None:
     """Print tables; on a screen that is too narrow for one, its rows become lines of text, so that
     no column is lost."""
@@ -207,33 +211,50 @@ def timeline_table(timeline: Timeline, references: References | None = None) -> 
 
     References count the frames of the file, and so does the overlap.
     """
+    return _occurrences(timeline.history_id, [(timeline, references)])
+
+
+def videos_table(pairs: Sequence[tuple[Timeline, References | None]]) -> Table:
+    """Return the rows of several timelines, with a line between them."""
+    return _occurrences(histories(len(pairs)), pairs, named=True)
+
+
+def _occurrences(
+    title: str, pairs: Sequence[tuple[Timeline, References | None]], named: bool = False
+) -> Table:
     from dejacue.report._timeline import compared
 
-    rows = compared(timeline, references)
+    listed = [(timeline, compared(timeline, references)) for timeline, references in pairs]
+    every = [interval for timeline, _ in pairs for interval in timeline]
+    has_truth = any(references is not None for _, references in pairs)
+    results = [row.result for _, rows in listed for row in rows]
     columns = {
+        "history": named,
         "state": True,
-        "description": any(interval.description is not None for interval in timeline),
-        ">seconds": any(interval.times_s for interval in timeline),
+        "description": any(interval.description is not None for interval in every),
+        ">seconds": any(interval.times_s for interval in every),
         ">frames": True,
-        ">source\nframes": any(interval.source_start is not None for interval in timeline),
-        "trust": any(interval.trust for interval in timeline),
-        ">truth": references is not None,
-        ">tIoU": references is not None,
-        "result": any(row.result in ("missed", "superfluous") for row in rows),
+        ">source\nframes": any(interval.source_start is not None for interval in every),
+        "trust": any(interval.trust for interval in every),
+        ">truth": has_truth,
+        ">tIoU": has_truth,
+        "result": any(result in ("missed", "superfluous") for result in results),
     }
-    table = make_table(
-        timeline.history_id, [name for name, is_shown in columns.items() if is_shown]
-    )
-    for state, interval, true, overlap, result in rows:
-        cells = [escape(state), "", "", timeline.without_interval, "", ""]
-        if interval is not None:
-            times, words = seconds(interval.times_s), escape(interval.description or "")
-            cells = [escape(state), words, times, span(interval.window), span(interval.source)]
-            cells.append(interval.trust or "")
-        cells += ["" if true is None else span(true), "–" if overlap is None else f"{overlap:.2f}"]
-        cells.append(result)
-        row = [cell for cell, is_shown in zip(cells, columns.values(), strict=True) if is_shown]
-        table.add_row(*row, style="dim" if interval is None else None)
+    table = make_table(title, [name for name, is_shown in columns.items() if is_shown])
+    for timeline, rows in listed:
+        name = timeline.history_id
+        for state, interval, true, overlap, result in rows:
+            cells = ["", "", timeline.without_interval, "", ""]
+            if interval is not None:
+                cells = [interval.description or "", seconds(interval.times_s)]
+                cells += [span(interval.window), span(interval.source), interval.trust or ""]
+            cells.append("" if true is None else span(true))
+            cells.append("–" if overlap is None else f"{overlap:.2f}")
+            cells = [name, state, *cells, result]
+            row = [cell for cell, is_shown in zip(cells, columns.values(), strict=True) if is_shown]
+            table.add_row(*map(escape, row), style="dim" if interval is None else None)
+            name = ""
+        table.add_section()
     return table
 
 
