@@ -152,8 +152,10 @@ def test_an_example_behind_the_last_frame_is_refused_before_anything_is_encoded(
     frames = [frame.image for frame in open_video(scene / "scene.mp4", end=9)]
     path = write_video(tmp_path / f"short{suffix}", frames, 10)
     loaded = counted(monkeypatch, EncoderOptions, "load")
-    for facts in ({"empty": 10}, {"full": "1.2s"}, MoreExamples(changes=[99])):
-        with refused(path, "is past the last frame (9)"):
+    late = {"10": {"empty": 10}, "1.2s": {"full": "1.2s"}, "99": MoreExamples(changes=[99])}
+    for typed, facts in late.items():  # the end is told in what was typed, frames or seconds
+        end = "end (1.0 s)" if typed.endswith("s") else "last frame (9)"
+        with refused(path, typed, f"is past the {end}"):
             find(path, WORDS, whole=True, encoder="mini", examples=facts)
     assert loaded == []
     path_in_itself = {"empty": f"{path}@10"}

@@ -428,6 +428,7 @@ def _find_in(
     from dejacue.finding._find import check_same_video, replaced_video
 
     source = Path(str(search.request.video))
+    o.check_utf8(str(source))  # a folder or a glob may hold anything
     references: dict[str, Reference] = {}
     if outputs.references is not None:  # those of another tool may count seconds of the video
         format = format_in(outputs.references)

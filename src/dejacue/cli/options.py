@@ -327,6 +327,12 @@ def refuse_values(words: Iterable[object]) -> None:
         raise InputError(f"{before} is a switch and takes no value; {instead}")
 
 
+def check_utf8(name: str) -> None:
+    """Refuse a name whose bytes are no text: what is written of it would be none either."""
+    if any("\ud800" <= letter <= "\udfff" for letter in name):
+        raise InputError(f"{name}: the name is not UTF-8; rename the file")
+
+
 def check_not_read(output: Path | None, *inputs: object) -> None:
     """Refuse to write over a file that the command reads."""
     paths = [path for path in inputs if isinstance(path, Path) and os.path.exists(path)]

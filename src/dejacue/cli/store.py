@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.markup import escape
 from rich.table import Table
 
 import dejacue
@@ -16,6 +15,7 @@ from dejacue.atomic import write_bytes
 from dejacue.cli import options as o
 from dejacue.cli.tables import (
     Bars,
+    escape,
     histories,
     make_table,
     notes,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 import time
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING
 import typer
 from rich.cells import cell_len
 from rich.console import Console, Group
-from rich.markup import escape
+from rich.markup import escape as escape_markup
 from rich.padding import Padding
 from rich.progress import (
     BarColumn,
@@ -33,7 +34,22 @@ if TYPE_CHECKING:
     from dejacue.records.reference import References
 
 FILE_WIDTH = 120  # letters of a line
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
 LINE_S = 10.0  # from one line of progress to the next, where the output is a file
+
+
+def printable(text: str) -> str:
+    r"""Return a text whose control characters do nothing on a terminal.
+
+    >>> print(printable("\x1b[31mred.mp4"))
+    \x1b[31mred.mp4
+    """
+    return _CONTROL.sub(lambda match: match[0].encode("unicode_escape").decode(), text)
+
+
+def escape(text: str) -> str:
+    """Return a text for rich, which prints it as it is."""
+    return escape_markup(printable(text))
 
 
 def console(stderr: bool = False) -> Console:
@@ -321,7 +337,7 @@ class Bars:
             self._tasks[stage] = self._bar.add_task(stage, note="")
         began, first, _ = self._seen.get(stage, (now, done, done))
         self._seen[stage] = began, first, done
-        self._bar.update(self._tasks[stage], completed=done, total=total, note=note)
+        self._bar.update(self._tasks[stage], completed=done, total=total, note=escape(note))
         if not self._screen.is_terminal and self._clock() >= self._line_s:
             self._line_s = self._clock() + LINE_S
             of = "" if total is None else f" of {total}"

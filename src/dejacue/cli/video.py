@@ -8,11 +8,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.markup import escape
 
 from dejacue.atomic import check_place
 from dejacue.cli import options as o
-from dejacue.cli.tables import Bars, console, notes, say
+from dejacue.cli.tables import Bars, console, escape, notes, say
 from dejacue.errors import InputError, counted
 
 if TYPE_CHECKING:
@@ -62,10 +61,7 @@ def track(
     tracker: str | None,
     **asked: Any,
 ) -> None:
-    """Track an object through a video from a box, a click or a mask.
-
-    As in: dejacue track kitchen.mp4 --box 120,80,300,260@0 -o masks
-    """
+    """Track an object through a video from a box, a click or a mask."""
     from dejacue.finding.job import Job
     from dejacue.models.trackers.follow import TrackerOptions, follow
     from dejacue.models.trackers.prompts import TypedPrompts
@@ -127,10 +123,7 @@ def encode(
     settings: Annotated[o.Texts, o.setting(ENCODE_SETTINGS)] = None,
     **asked: Any,
 ) -> None:
-    """Turn a video and the masks of an object into a history of features.
-
-    As in: dejacue encode kitchen.mp4 --masks masks --object 1 -o kitchen.history.npz
-    """
+    """Turn a video and the masks of an object into a history of features."""
     from dejacue.corpus.ingest.writer import check_room, open_store
     from dejacue.finding._encode import encode as encode_objects
     from dejacue.finding.job import Job
