@@ -11,6 +11,7 @@ import sys
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -69,11 +70,70 @@ def _readout_settings(name: str) -> list[str]:
     return setting_names(as_readout(name))
 
 
+@dataclass(frozen=True)
+class Outputs:
+    """What ``find`` shows, asks and writes: its options beside those of a request.
+
+    states   names of those that are typed, for whoever is asked to mark them
+    words    a file and its text: the words that are typed
+    """
+
+    questions: Annotated[
+        int | None,
+        o.states_option("Also list this many frames whose state you should name as an example."),
+    ] = None
+    strip: Annotated[
+        bool,
+        o.states_option(
+            "Also write strip.png: pictures side by side; a terminal asks which show which state.",
+            "--strip",
+        ),
+    ] = False
+    mark: Annotated[
+        o.Texts,
+        o.states_option(
+            "STATE=PICTURES of the strip, from 1: full=3-6, empty=8-9,12; unmarked ones show no "
+            "state."
+        ),
+    ] = None
+    references: Annotated[
+        Path | None,
+        o.results_option("True windows (.json, .csv, .eaf, …) to show beside the results."),
+    ] = None
+    format: Annotated[
+        FoundFormat | None,
+        o.results_option(
+            "Output format (default: by the suffix of --output, else table); labels: the state of "
+            "every frame, as CSV.",
+            "--format",
+            "-f",
+        ),
+    ] = None
+    output: Annotated[
+        Path | None,
+        o.output(
+            "A file (.json, .csv, .txt, .vtt, .eaf, .parquet, …), or a folder for the report.",
+            panel="Results",
+        ),
+    ] = None
+    plot: Annotated[Path | None, o.results_option("Also plot the evidence to this PNG.")] = None
+    cut: Annotated[
+        bool, o.results_option("Also cut the windows found into video clips.", "--cut")
+    ] = False
+    states: Collection[str] = ()
+    words: tuple[Path, str] | None = None
+
+    @cached_property
+    def marks(self) -> Marks | None:
+        return None if self.mark is None else _marks(self.mark)
+
+
 @o.takes(
     *("states", "examples", "exhaustive", "like"),
     *("masks", "objects", "box", "point", "name", "whole", "fixed", "tracker"),
     *o.FRAMES,
     *("encoder", "readout"),
+    beside=Outputs,
 )
 def find(
     context: typer.Context,
@@ -98,24 +158,6 @@ def find(
     change: Annotated[
         o.Texts, o.states_option("Frame (300) or time (4.5s) at which a state ends.")
     ] = None,
-    questions: Annotated[
-        int | None,
-        o.states_option("Also list this many frames whose state you should name as an example."),
-    ] = None,
-    strip: Annotated[
-        bool,
-        o.states_option(
-            "Also write strip.png: pictures side by side; a terminal asks which show which state.",
-            "--strip",
-        ),
-    ] = False,
-    mark: Annotated[
-        o.Texts,
-        o.states_option(
-            "STATE=PICTURES of the strip, from 1: full=3-6, empty=8-9,12; unmarked ones show no "
-            "state."
-        ),
-    ] = None,
     mask: o.FirstMask = None,
     device: o.Device = None,
     settings: Annotated[
@@ -128,30 +170,6 @@ def find(
             _readout_settings,
         ),
     ] = None,
-    references: Annotated[
-        Path | None,
-        o.results_option("True windows (.json, .csv, .eaf, …) to show beside the results."),
-    ] = None,
-    format: Annotated[
-        FoundFormat | None,
-        o.results_option(
-            "Output format (default: by the suffix of --output, else table); labels: the state of "
-            "every frame, as CSV.",
-            "--format",
-            "-f",
-        ),
-    ] = None,
-    output: Annotated[
-        Path | None,
-        o.output(
-            "A file (.json, .csv, .txt, .vtt, .eaf, .parquet, …), or a folder for the report.",
-            panel="Results",
-        ),
-    ] = None,
-    plot: Annotated[Path | None, o.results_option("Also plot the evidence to this PNG.")] = None,
-    cut: Annotated[
-        bool, o.results_option("Also cut the windows found into video clips.", "--cut")
-    ] = False,
     *,
     readout: str,
     states: Path | None,
@@ -195,13 +213,13 @@ def find(
     if len(lists) + bool(typed) > 1:
         problem = "states are given in words, too" if typed else f"{lists[1]} is given, too"
         raise InputError(f"{lists[0]}: {problem}; leave one of them out")
-    saved = None
+    outputs = Outputs(**{name: asked.pop(name) for name in o.typed_fields(Outputs)}, states=typed)
+    marking = outputs.strip or outputs.marks is not None
     if save_states is not None:
         _check_save(save_states, typed)
         object = asked["name"][0] if len(asked["name"] or ()) == 1 else None
-        saved = save_states, vocabulary_yaml(typed, object, exhaustive=asked["exhaustive"])
-    marks = None if mark is None else _marks(mark)
-    marking = strip or marks is not None
+        text = vocabulary_yaml(typed, object, exhaustive=asked["exhaustive"])
+        outputs = replace(outputs, words=(save_states, text))
     shown: Any = _examples(examples)
     document: Any = typed or (lists[0] if lists else None)
     if len(typed) == 1 and shown:  # its examples come with it, since no other word stands beside it
@@ -228,19 +246,7 @@ def find(
         ),
         **asked,
     )
-    outputs = Outputs(
-        format and format.value,
-        output,
-        plot,
-        references,
-        cut,
-        questions,
-        strip,
-        marks,
-        typed,
-        saved,
-    )
-    if marks is not None and len(videos) > 1:
+    if outputs.marks is not None and len(videos) > 1:
         problem = f"marks are of one strip, but {len(videos)} videos are given"
         raise InputError(f"{problem}; give one of them")
     searches = [Search(replace(request, video=path), marking=marking) for path in videos]
@@ -329,22 +335,6 @@ def demo(output: Annotated[Path, o.output("Folder for the results.")] = Path("ou
         f"mini --references {truth} --output {output}"
     )
     say(f"measure: dejacue evaluate {output / 'timeline.json'} {truth}")
-
-
-@dataclass(frozen=True)
-class Outputs:
-    """The options of ``find`` that say what to show and to write."""
-
-    format: str | None = None
-    output: Path | None = None
-    plot: Path | None = None
-    references: Path | None = None
-    cut: bool = False
-    questions: int | None = None
-    strip: bool = False
-    marks: Marks | None = None
-    states: Collection[str] = ()  # names of those that are typed, for whoever is asked to mark them
-    words: tuple[Path, str] | None = None  # a file and its text: the words that are typed
 
 
 def find_and_show(searches: Sequence[Search], outputs: Outputs) -> None:

@@ -6,10 +6,11 @@ import inspect
 import os
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import fields
 from enum import StrEnum
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, get_args
+from typing import TYPE_CHECKING, Annotated, Any, get_args, get_origin, get_type_hints
 
 import msgspec
 import typer
@@ -62,13 +63,26 @@ def asked(name: str) -> Any:
     return option(text.help, *names, panel=text.group, values=VALUES.get(name))
 
 
-def takes(*names: str) -> Callable[[Any], Any]:
-    """Return a decorator that adds the options of these fields of a request to those of a command,
-    panel by panel; the command takes what is typed as keywords."""
+def typed_fields(record: type) -> dict[str, inspect.Parameter]:
+    """Return the parameters of the fields of a dataclass that are declared as options."""
+    hints = get_type_hints(record, include_extras=True)
+    return {
+        field.name: inspect.Parameter(
+            field.name, inspect.Parameter.KEYWORD_ONLY, default=field.default, annotation=hint
+        )
+        for field in fields(record)
+        if get_origin(hint := hints[field.name]) is Annotated
+    }
+
+
+def takes(*names: str, beside: type | None = None) -> Callable[[Any], Any]:
+    """Return a decorator that adds the options of these fields of a request, and of a dataclass
+    ``beside`` it, to those of a command, panel by panel; it takes what is typed as keywords."""
 
     def with_options(command: Any) -> Any:
         own = [*inspect.signature(command, eval_str=True).parameters.values()]
         own = [p for p in own if p.name not in names and p.kind is not p.VAR_KEYWORD]
+        own += typed_fields(beside).values() if beside else ()
         parameters = [*map(_parameter, names), *own]
         command.__signature__ = inspect.Signature(
             sorted((p.replace(kind=p.KEYWORD_ONLY) for p in parameters), key=_panel)
