@@ -594,7 +594,7 @@ def _check(file: Path | None, folder: Path | None, outputs: Outputs, search: Sea
         raise InputError(f"{problem}, which use the answers")
     if search.saved is None and not (search.request.states or search.examples or search.marking):
         search.job.open()  # refuses a path that is none
-        remedy = "give a vocabulary (-v), --example or --like, or see a --strip to mark"
+        remedy = "give them in words, a vocabulary (-v), --example or --like, or mark a --strip"
         raise InputError(f"no states are named; {remedy}")
     if outputs.marks is not None and search.unnamed:
         marked_states(outputs.marks)

@@ -133,13 +133,13 @@ class FindBody(OfVideo, OfObject, OfTracker, WordsModel, ReadingSettings):  # ty
                 problem += "word list"
                 raise InputError(problem)
         elif self.states is not None:
-            words = vocabulary(studio, self, self.states)
+            words = vocabulary(studio, self)
         else:
             raise InputError("give the states and their descriptions, or a word list")
         name = self.encoder or studio.encoder_name or ""
         if knows_no_words(name) and not self.examples:
             raise no_words(name)
-        reading: Any = self.model_dump(include=set(ReadingSettings.model_fields), exclude_none=True)
+        reading: Any = {name: value for name, value in self.settings().items() if value is not None}
         request = self.request(
             studio,
             states=words,
