@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 import shutil
 from pathlib import Path
 
@@ -123,7 +124,10 @@ def test_several_videos_have_a_folder_each_and_one_table(find, dejacue, monkeypa
     again = dejacue("find", "out/a", "out/b", "-f", "json", "-o", "all")
     documents = [json.loads(Path("all", n, "timeline.json").read_text()) for n in "ab"]
     assert json.loads(again.out) == documents
-    assert find("clips", "empty cup", "full cup", "-o", "found.csv").code == 0
+    ran = find("clips", "empty cup", "full cup", "-o", "found.csv", "--questions", 1)
+    assert ran.code == 0, ran.err
+    asked = re.findall(r"^question: which state is frame \d+ of (\w+) ", ran.err, re.MULTILINE)
+    assert asked == ["a", "b"]
     with open("found.csv") as stream:
         assert {row["history"] for row in csv.DictReader(stream)} == {"a", "b"}
 

@@ -396,13 +396,12 @@ def find_and_show(searches: Sequence[Search], outputs: Outputs) -> None:
         )
     if file is not None or outputs.format not in (None, "table"):  # else they stand below the table
         notes(*sentences)
-    for finding in findings if outputs.questions else ():
-        for question in (
-            finding.next_question(outputs.questions or 1) if not finding.meaningless else ()
-        ):
+    for finding in [f for f in findings if outputs.questions and f.meaningless is None]:
+        of = f" of {finding.history.id}" if len(findings) > 1 else ""
+        for question in finding.next_question(outputs.questions or 0):
             at = question.frame if question.source is None else question.source
             when = "" if question.time_s is None else f" ({question.time_s:.2f} s)"
-            asked = f"question: which state is frame {at}{when}? {question.likely}"
+            asked = f"question: which state is frame {at}{of}{when}? {question.likely}"
             say(f"{asked}; answer with --example STATE={at}", stderr=True)
     if failed or any(finding.meaningless for finding, _ in found):
         raise typer.Exit(1 if failed else NO_ANSWER)
