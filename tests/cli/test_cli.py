@@ -545,7 +545,7 @@ def test_commands_and_the_options_of_find_stay_few():
     assert len({path[0] for path in product}) <= 16
     assert len([path for path in product if path not in groups]) <= 30
     find = typer.main.get_command(app).commands["find"]
-    assert len([option for option in find.params if option.param_type_name == "option"]) <= 31
+    assert len([option for option in find.params if option.param_type_name == "option"]) <= 33
 
 
 def test_the_help_begins_with_what_to_start_with(dejacue):
@@ -576,6 +576,16 @@ def test_every_command_has_help(dejacue, path, flag):
     ran = dejacue(*path, flag)
     assert (ran.code, ran.err) == (0, "")
     assert "Usage: " + " ".join(("dejacue", *path)) in ran.out
+
+
+@pytest.mark.parametrize(
+    "name", [" ".join(path) for path in EVERY_COMMAND if path and path[0] not in PAPER["commands"]]
+)
+def test_the_help_of_every_command_has_an_example(dejacue, name):
+    if name not in ("store", "weights"):
+        usage, example = f"Usage: dejacue {name}", f": dejacue {name}"
+        text = dejacue(*name.split(), "--help").out
+        assert text.count(example) > text.count(usage)
 
 
 def test_no_command_at_all_shows_the_help(dejacue):
@@ -910,3 +920,72 @@ def test_a_path_of_thousands_of_letters_is_shortened(dejacue, files) -> None:
     assert ran.code == 2
     assert ran.err.endswith("File name too long); give another place\n")
     assert len(ran.err) < 700
+
+
+# What was meant
+
+
+@pytest.mark.parametrize(
+    ("words", "meant"),
+    [
+        (("clip.mp4", "find"), "dejacue find clip.mp4"),
+        (("my clip.mp4", "find", "-v", "cup.yaml"), "dejacue find 'my clip.mp4' -v cup.yaml"),
+        (("clip.mp4", "--box", "1,2,3,4", "track"), "dejacue track clip.mp4 --box 1,2,3,4"),
+        (("here.mp4", "empty cup"), "dejacue find here.mp4 'empty cup'"),
+    ],
+)
+def test_a_video_before_its_command_gets_the_line_that_was_meant(
+    dejacue, tmp_path, monkeypatch, words, meant
+):
+    monkeypatch.chdir(tmp_path)
+    Path("here.mp4").touch()
+    message = f'dejacue: "{words[0]}" is no command; did you mean {meant}?\n'
+    assert dejacue(*words) == (2, "", message)
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (("-e", "empty cup=20s"), "the example 20s of empty cup is past the end (5.0 s)"),
+        (("-e", "empty cup=900"), "the example 900 of empty cup is past the last frame (59)"),
+        (("--change", "20s"), "a change at 20s is past the end (5.0 s)"),
+        (("--start", "20s"), "start 20s is past the end; give an earlier one"),
+        (("--start", "900"), "start 900 is past the last"),
+    ],
+)
+def test_what_is_past_the_end_is_told_in_what_was_typed(dejacue, scene, tmp_path, words, sentence):
+    states = ("empty cup", "full cup", "--whole", "--encoder", "mini", "-o", tmp_path / "out")
+    ran = dejacue("find", scene / "scene.mp4", *states, *words)
+    assert (ran.code, ran.out, ran.err.count("\n")) == (2, "", 1)
+    assert sentence in ran.err
+    assert not (tmp_path / "out" / "finding.json").exists()
+
+
+def test_control_characters_in_names_are_printed_escaped(scene, tmp_path):
+    name = "\x1b[31mred"
+    video = shutil.copy(scene / "scene.mp4", tmp_path / f"{name}.mp4")
+    masks = ("--masks", scene / "Annotations", "--object", 1)
+    states = ("empty cup", "full cup", *masks, "--encoder", "mini")
+    ran = process("find", video, *states, "-o", tmp_path / "out")
+    assert ran.returncode == 0, ran.stderr
+    assert "\\x1b[31mred" in ran.stdout
+    gone = process("find", tmp_path / "\x1b7gone.mp4", *states)
+    assert "\\x1b7gone.mp4: no such file" in gone.stderr
+    assert "\x1b" not in ran.stdout + ran.stderr + gone.stdout + gone.stderr
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="names are bytes only there")
+def test_a_name_that_is_not_utf_8_is_refused_before_anything_is_written(
+    dejacue, scene, tmp_path, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "clips").mkdir()
+    bad = shutil.copy(scene / "scene.mp4", os.fsdecode(b"clips/caf\xe9.mp4"))
+    states = ("empty cup", "full cup", "--whole", "--encoder", "mini")
+    message = "dejacue: clips/caf\\udce9.mp4: the name is not UTF-8; rename the file\n"
+    assert dejacue("find", bad, *states) == (2, "", message)
+    assert dejacue("track", bad, "--box", "1,1,9,9", "-o", "masks") == (2, "", message)
+    shutil.copy(scene / "scene.mp4", "clips/good.mp4")
+    ran = dejacue("find", "clips", *states)
+    assert (ran.code, message in ran.err) == (1, True)
+    assert [path.name for path in (tmp_path / "out").iterdir()] == ["good"]

@@ -163,8 +163,10 @@ def test_an_example_behind_the_last_frame_is_refused_before_anything_is_encoded(
     path = write_video(tmp_path / f"short{suffix}", frames, 10)
     loaded = counted(monkeypatch, _find, "loaded_encoder")
     changed = Lazy(WORDS, {"changes": [99]})
-    for words, facts in ((WORDS, {"empty": 10}), (WORDS, {"full": "1.2s"}), (changed, None)):
-        with refused(path, "is past the last frame (9)"):
+    late = {"10": (WORDS, {"empty": 10}), "1.2s": (WORDS, {"full": "1.2s"}), "99": (changed, None)}
+    for typed, (words, facts) in late.items():  # the end is told as it was typed: frames, seconds
+        end = "end (1.0 s)" if typed.endswith("s") else "last frame (9)"
+        with refused(path, typed, f"is past the {end}"):
             find(path, words, whole=True, encoder="mini", examples=facts)
     assert loaded == []
     path_in_itself = {"empty": f"{path}@10"}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import re
 from dataclasses import MISSING, fields
-from typing import ForwardRef, get_args
+from typing import ForwardRef, get_args, get_origin
 
 import pytest
 import typer
@@ -20,7 +20,6 @@ from dejacue_paper import generate
 # Fields that a command has no option of its own for, or behind --set
 NOT_TYPED = {"order", "prompts", "sampling", "detector", "folder", "progress"}
 NOT_TYPED |= {"start_s", "end_s", "rate", "errors"}
-OPTIONS = {"source": "video", "vocabulary": "states", "example": "examples"}
 
 
 def _spelt(type_: object) -> str:
@@ -47,16 +46,16 @@ def test_the_command_has_the_help_the_group_and_the_defaults_of_the_fields() -> 
     known, options = asked_fields(), {}
     defaults = {field.name: field.default for field in (*fields(Sampling), *fields(FindRequest))}
     for parameter in typer.main.get_command(app).commands["find"].params:
-        name = OPTIONS.get(parameter.name, parameter.name)
-        if name in known:
-            options[name] = parameter
+        if parameter.name in known:
+            options[parameter.name] = parameter
     assert known.keys() - options.keys() == NOT_TYPED
     for name, parameter in options.items():
         assert parameter.help.startswith(known[name].help), name
         if name != "video":
             assert parameter.rich_help_panel == known[name].group, name
             assert (parameter.default or None) == (defaults[name] or None), name
-            assert parameter.multiple is (known[name].written == list[str]), name
+            assert parameter.multiple is (get_origin(known[name].written) is list), name
+            assert set(known[name].names) <= set(parameter.opts), name
 
 
 @pytest.mark.parametrize(

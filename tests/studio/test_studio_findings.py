@@ -21,13 +21,12 @@ from dejacue import Finding, Sampling, find
 from dejacue.files import read_references, read_vocabulary
 from dejacue.files.results import write_references
 from dejacue.method import Contrast, Window
-from dejacue.models.encoders import Encoder, load_encoder
+from dejacue.models.encoders.mini import Mini
 from dejacue.models.trackers import Prompt
 from dejacue.records import Reference
 from dejacue.report.scene import unpacked
 from dejacue.studio import security
 from dejacue.studio.errors import NotThere
-from dejacue.studio.state import CachingEncoder
 from dejacue.studio.workspace import Workspace
 
 STATES = {
@@ -35,14 +34,6 @@ STATES = {
     "half full": ["half full cup", "half empty cup"],
     "full": ["cup filled to the brim", "filled up cup"],
 }
-
-
-def test_the_encoder_that_remembers_texts_is_the_encoder_otherwise() -> None:
-    encoder = load_encoder("mini")
-    encoder.max_fps, encoder.batch = 4.0, 7
-    cached = CachingEncoder(encoder)
-    for name in Encoder.__annotations__:
-        assert getattr(cached, name) is getattr(encoder, name)
 
 
 def windows(scene: dict) -> dict[str, list[tuple[int, int]]]:
@@ -439,13 +430,10 @@ def test_a_damaged_finding_is_a_sentence_and_others_are_listed(studio, client) -
 
 
 def test_each_text_is_encoded_once(studio, client, monkeypatch) -> None:
-    encoder = studio.encoder("mini")
     seen: list[str] = []
-    encode_texts = type(encoder._encoder).encode_texts
+    encode_texts = Mini.encode_texts
     monkeypatch.setattr(
-        type(encoder._encoder),
-        "encode_texts",
-        lambda self, texts: seen.extend(texts) or encode_texts(self, texts),
+        Mini, "encode_texts", lambda self, texts: seen.extend(texts) or encode_texts(self, texts)
     )
     for last in ("drained cup", "an empty cup", "drained cup"):
         words = {**STATES, "empty": [last]}

@@ -11,7 +11,6 @@ import functools
 import logging
 import os
 import sys
-from collections.abc import Callable
 from typing import Any
 
 from dejacue.errors import (
@@ -31,15 +30,18 @@ NO_MEMORY = (
 
 
 @functools.cache  # typer reads the signatures of all commands, which takes 0.1 s
-def command() -> Callable[..., Any]:
+def command() -> Any:
     """Return the commands as one click command."""
     from typer.main import get_command
 
-    from dejacue.cli.app import app
+    from dejacue.cli.app import EXAMPLES, app
     from dejacue.cli.options import prepare_options
 
-    built = get_command(app)
+    built: Any = get_command(app)
     prepare_options(built)
+    for name, words in EXAMPLES.items():
+        of_name = functools.reduce(lambda group, part: group.commands[part], name.split(), built)
+        of_name.epilog = f"Example: dejacue {name} {words}"
     return built
 
 
@@ -66,6 +68,10 @@ def main() -> None:
     log.setLevel(logging.INFO)
     try:
         try:
+            from dejacue.cli.options import check_utf8
+
+            for word in sys.argv[1:]:
+                check_utf8(word)
             command()(prog_name="dejacue")  # here: a plug-in that fails is told of by ``show``
         finally:
             sys.stdout.flush()  # a full disk or a closed pipe shows here, not after we have gone
@@ -94,5 +100,7 @@ def main() -> None:
         code, message = 1, NO_MEMORY
     else:
         return
-    print(f"dejacue: {one_line(message)}", file=sys.stderr)
+    from dejacue.cli.tables import printable
+
+    print(f"dejacue: {printable(one_line(message))}", file=sys.stderr)
     sys.exit(code)

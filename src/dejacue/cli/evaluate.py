@@ -52,7 +52,9 @@ def evaluate(
         problem = "give the timelines of one or more methods, then the references"
         raise InputError(f"{problem}: dejacue evaluate FOUND.json REFERENCES.json")
     o.check_not_read(output, *files)
-    *others, last = map(_timelines_in, files)
+    # of the folder of a finding, its timeline
+    inside = [path / "timeline.json" for path in files]
+    *others, last = (t if os.path.isfile(t) else p for t, p in zip(inside, files, strict=True))
     references = dejacue.files.read_references(last) if format_in(last) is None else None
     timelines = {
         name: dejacue.files.read_timelines(path) for name, path in _methods(others).items()
@@ -87,12 +89,6 @@ def _of_another_tool(
     )
 
 
-def _timelines_in(path: Path) -> Path:
-    """Return the file of timelines where the path is the folder of a finding."""
-    document = path / "timeline.json"
-    return document if os.path.isfile(document) else path
-
-
 def _methods(paths: list[Path]) -> dict[str, Path]:
     """Return each file by the name of its method: its stem, or its path if stems are alike."""
     stems = {path.stem: path for path in paths}
@@ -105,19 +101,15 @@ def _methods(paths: list[Path]) -> dict[str, Path]:
 
 def counts(evaluation: Evaluation) -> str:
     """Return how many histories, states … were evaluated, and how intervals were made."""
+    one = {"histories": "history"}
     numbers = ", ".join(
-        f"{number} {_noun(what, number)}" for what, number in evaluation.counts.items()
+        f"{number} {what if number != 1 else one.get(what, what.removesuffix('s'))}"
+        for what, number in evaluation.counts.items()
     )
     how = "95 % intervals, components resampled"
     if evaluation.counts["components"] < 2:
         how = "one component gives no confidence interval"
     return "\n".join([f"{numbers}; {how}", *[evaluation.coverage] * bool(evaluation.complete)])
-
-
-def _noun(plural: str, number: int) -> str:
-    if number != 1:
-        return plural
-    return "history" if plural == "histories" else plural.removesuffix("s")
 
 
 def evaluation_tables(evaluation: Evaluation) -> list[Table]:

@@ -6,12 +6,11 @@ import importlib.metadata
 import os
 import platform
 
-from rich.markup import escape
 from rich.table import Table
 
 from dejacue import plugins
 from dejacue._version import __version__
-from dejacue.cli.tables import console
+from dejacue.cli.tables import console, escape
 
 PACKAGES = ("numpy", "onnxruntime", "av", "torch", "transformers", "open_clip_torch", "timm")
 EXTRAS = ("opencv-python-headless", "fastapi", "uvicorn", "pyarrow", "pandas", "polars", "fsspec")

@@ -42,13 +42,13 @@ def live(
     source: Annotated[
         str, typer.Argument(help="A video, a folder of images, camera:0, rtsp://… or http://…")
     ],
-    states: Annotated[Path | None, o.asked("states", "--states", "-v")] = None,
+    states: Annotated[Path | None, o.asked("states")] = None,
     like: o.Like = None,
-    exhaustive: Annotated[bool, o.asked("exhaustive", "--exhaustive")] = False,
+    exhaustive: Annotated[bool, o.asked("exhaustive")] = False,
     box: Annotated[
         str | None, o.option("Box x0,y0,x1,y1 around the object in the first frame.")
     ] = None,
-    whole: Annotated[bool, o.asked("whole", "--whole")] = False,
+    whole: Annotated[bool, o.asked("whole")] = False,
     tracker: Annotated[
         str | None, o.option("Tracker: sam2, … (default: the box stays where it is).")
     ] = None,

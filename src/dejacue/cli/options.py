@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import fields
 from enum import StrEnum
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any, get_args, get_origin, get_type_hints
 
 import msgspec
 import typer
@@ -17,11 +18,6 @@ import typer
 from dejacue.errors import InputError, unknown
 from dejacue.finding.request import FindRequest, Lazy, Sampling, asked_fields
 from dejacue.video.sizes import pixel_limit
-
-if TYPE_CHECKING:
-    from dejacue.models.trackers import Prompt
-
-ALLOW_SEVERAL_PATHS = {"allow_extra_args": True}  # single_path says what to do about them
 
 
 class TableFormat(StrEnum):
@@ -51,21 +47,76 @@ def option(
     )
 
 
-def asked(name: str, *names: str, values: Callable[[], Iterable[str]] | None = None) -> Any:
-    """Return the option of a field of a request, whose help and panel it has."""
+def help_of(name: str) -> str:
+    """Return the help of a field of a request."""
+    return asked_fields()[name].help
+
+
+def asked(name: str) -> Any:
+    """Return the option of a field of a request, with its names, help, panel and values."""
     text = asked_fields()[name]
-    return option(text.help, *names, panel=text.group, values=values)
+    names = text.names or (f"--{name.replace('_', '-')}",)
+    return option(text.help, *names, panel=text.group, values=VALUES.get(name))
 
 
-def argument(name: str) -> Any:
-    """Return a field of a request that is an argument."""
-    return typer.Argument(help=asked_fields()[name].help)
+def typed_fields(record: type) -> dict[str, inspect.Parameter]:
+    """Return the parameters of the fields of a dataclass that are declared as options."""
+    hints = get_type_hints(record, include_extras=True)
+    return {
+        field.name: inspect.Parameter(
+            field.name, inspect.Parameter.KEYWORD_ONLY, default=field.default, annotation=hint
+        )
+        for field in fields(record)
+        if get_origin(hint := hints[field.name]) is Annotated
+    }
+
+
+def takes(*names: str, beside: type | None = None) -> Callable[[Any], Any]:
+    """Return a decorator that adds the options of these fields of a request, and of a dataclass
+    ``beside`` it, to those of a command, panel by panel; it takes what is typed as keywords."""
+
+    def with_options(command: Any) -> Any:
+        own = [*inspect.signature(command, eval_str=True).parameters.values()]
+        own = [p for p in own if p.name not in names and p.kind is not p.VAR_KEYWORD]
+        own += typed_fields(beside).values() if beside else ()
+        parameters = [*map(_parameter, names), *own]
+        command.__signature__ = inspect.Signature(
+            sorted((p.replace(kind=p.KEYWORD_ONLY) for p in parameters), key=_panel)
+        )
+        command.__annotations__ = {p.name: p.annotation for p in parameters}
+        return command
+
+    return with_options
+
+
+def _parameter(name: str) -> inspect.Parameter:
+    """Return the parameter of a field: an argument, a switch, or an option that may be left out."""
+    text = asked_fields()[name]
+    default: Any = getattr(FindRequest, name, None)
+    annotation: Any = Annotated[text.written | None, asked(name)]
+    if name == "video":  # several, of which ``single_path`` says what to do about them
+        default = inspect.Parameter.empty
+        annotation = Annotated[list[Path], typer.Argument(metavar="VIDEO", help=text.help)]
+    elif text.written is bool:
+        annotation = Annotated[bool, asked(name)]
+    elif not isinstance(default, str):
+        default = None
+    return inspect.Parameter(
+        name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation
+    )
+
+
+def _panel(parameter: inspect.Parameter) -> int:
+    _, *infos = get_args(parameter.annotation) or [None]
+    return PANELS.index(getattr(infos[0], "rich_help_panel", None) if infos else None)
 
 
 def output(help: str, panel: str | None = None) -> Any:
     return option(help, "--output", "-o", panel=panel)
 
 
+PANELS = (None, "States", "Object", "Frames", "Method", "Results")
+FRAMES = ("start", "end", "fps", "stride", "stream")  # fields that say which frames are used
 METHOD = "Method"
 states_option = partial(option, panel="States")
 object_option = partial(option, panel="Object")
@@ -80,9 +131,9 @@ def _readouts() -> list[str]:
 
 
 def _trackers() -> list[str]:
-    from dejacue.models.trackers.propagate import NAMES
+    from dejacue.models.trackers.sam2 import REPOSITORIES
 
-    return [*NAMES]
+    return ["sam2", *REPOSITORIES]
 
 
 def encoders() -> list[str]:
@@ -90,6 +141,8 @@ def encoders() -> list[str]:
 
     return [*ENCODERS, *FAMILIES, *EXAMPLES]
 
+
+VALUES = {"readout": _readouts, "tracker": _trackers, "encoder": encoders}
 
 # Settings are rarely changed, so they share the option --set; each with values for the shell.
 KERNELS = ["auto", "avx2", "baseline", "numpy"]
@@ -136,6 +189,8 @@ def prepare_options(command: Any) -> None:
     in types of Python."""
     for parameter in command.params:
         if parameter.param_type_name != "option":
+            if parameter.nargs != 1:
+                parameter.display_type_rich = lambda ctx: None  # "list[Path]"
             continue
         if parameter.is_flag:
             parameter.metavar = " "
@@ -203,7 +258,6 @@ def pairs(texts: Iterable[str] | None, name: str, form: str) -> Iterable[tuple[s
 
 Texts = list[str] | None
 
-Source = Annotated[Path, typer.Argument(help="A video, a folder of images, or a quoted glob.")]
 OutputFormat = Annotated[
     TableFormat | None,
     results_option(
@@ -237,7 +291,6 @@ RayAddress = Annotated[
     str | None,
     option("HOST:PORT of the cluster, or auto (default: RAY_ADDRESS, else this machine only)."),
 ]
-Like = Annotated[list[Path] | None, asked("like", "--like")]
 Vocabulary = Annotated[
     Path,
     option(
@@ -245,24 +298,18 @@ Vocabulary = Annotated[
     ),
 ]
 Masks = Annotated[Path | None, asked("masks")]
-Objects = Annotated[str | None, asked("objects", "--object", "--objects")]
-Box = Annotated[Texts, asked("box")]
-Point = Annotated[Texts, asked("point")]
+Objects = Annotated[str | None, asked("objects")]
 FirstMask = Annotated[Texts, object_option("Mask of the object: PICTURE#ID@FRAME.", "--mask")]
-TrackerName = Annotated[str | None, asked("tracker", "--tracker", values=_trackers)]
-Start = Annotated[str | None, asked("start")]
-End = Annotated[str | None, asked("end")]
-Stride = Annotated[int | None, asked("stride")]
 Fps = Annotated[float | None, asked("fps")]
-Stream = Annotated[int | None, asked("stream")]
+Like = Annotated[Texts, asked("like")]
 Replace = Annotated[bool, option("Replace histories with the same id.", "--replace")]
 ReplaceOther = Annotated[
     bool, option("Redo histories that were made from other inputs or options.", "--replace")
 ]
-EncoderName = Annotated[str | None, asked("encoder", "--encoder", values=encoders)]
+EncoderName = Annotated[str | None, asked("encoder")]
 Device = Annotated[str | None, method_option("Where models of torch run: cuda, mps or cpu.")]
 EncoderSettings = Annotated[Texts, setting(ENCODER_SETTINGS)]
-ReadoutName = Annotated[str, asked("readout", "--readout", "-r", values=_readouts)]
+ReadoutName = Annotated[str, asked("readout")]
 
 
 def encoder_from(name: str | None, values: Mapping[str, Any], device: str | None) -> Lazy:
@@ -272,10 +319,10 @@ def encoder_from(name: str | None, values: Mapping[str, Any], device: str | None
     return Lazy(name, {name: options[name] for name in names if options[name] is not None})
 
 
-def words_from(path: Path | None, values: Mapping[str, Any], **options: Any) -> Lazy:
+def words_from(words: Any, values: Mapping[str, Any], **options: Any) -> Lazy:
     """Return a vocabulary that is read later, with the settings that say how it is encoded."""
     options |= {"templates": values["templates"]} if "templates" in values else {}
-    return Lazy(path, options)
+    return Lazy(words, options)
 
 
 _ON, _OFF = ("true", "yes", "on", "1"), ("false", "no", "off", "0")
@@ -292,6 +339,12 @@ def refuse_values(words: Iterable[object]) -> None:
         raise InputError(f"{before} is a switch and takes no value; {instead}")
 
 
+def check_utf8(name: str) -> None:
+    """Refuse a name whose bytes are no text: what is written of it would be none either."""
+    if any("\ud800" <= letter <= "\udfff" for letter in name):
+        raise InputError(f"{name}: the name is not UTF-8; rename the file")
+
+
 def check_not_read(output: Path | None, *inputs: object) -> None:
     """Refuse to write over a file that the command reads."""
     paths = [path for path in inputs if isinstance(path, Path) and os.path.exists(path)]
@@ -299,12 +352,11 @@ def check_not_read(output: Path | None, *inputs: object) -> None:
         raise InputError(f"{output}: is read by this command; give another output")
 
 
-def single_path(path: Path, further: Sequence[str]) -> Path:
+def single_path(paths: Sequence[Path]) -> Path:
     """Return the path; refuse the many paths that a shell makes of a glob without quotes."""
-    if not further:
-        return path
-    refuse_values([path, *further])
-    paths = [path, *map(Path, further)]
+    if len(paths) == 1:
+        return paths[0]
+    refuse_values(paths)
     folders = {path.parent for path in paths}
     if len(folders) > 1 or any(path.suffix != paths[0].suffix for path in paths):
         problem = f"{len(paths)} paths are given, the first is {paths[0]}"
@@ -316,37 +368,40 @@ def single_path(path: Path, further: Sequence[str]) -> Path:
 
 def request(
     context: typer.Context,
-    video: Path,
+    video: Sequence[Path],
     values: Mapping[str, Any],
     device: str | None,
-    sampling: Sampling,
     *,
-    masks: Path | None = None,
-    objects: str | None = None,
-    encoder: str | None = None,
-    **fields: Any,
+    mask: Texts = None,
+    tracker_options: Mapping[str, Any] | None = None,
+    **asked: Any,
 ) -> FindRequest:
     """Return the request of a command on one video; its pixel limit holds while the command runs.
 
     values   of the settings
-    fields   further ones of the request, as they are typed
+    asked    the other fields, as they are typed
     """
-    from dejacue.masks._masks import object_groups
-
-    context.with_resource(pixel_limit(values.get("max_pixels")))
-    of_masks = {name: values[name] for name in MASK_SETTINGS if name in values}
-    of_video = {name: values[name] for name in ("rate", "errors") if name in values}
-    return FindRequest(
-        single_path(video, context.args),
-        masks=None if masks is None else Lazy(masks, of_masks),
-        objects=objects if objects is None or objects == "all" else object_groups(objects),
-        sampling=replace(sampling, **of_video),
-        encoder=encoder_from(encoder, values, device),
-        **fields,
-    )
-
-
-def typed_prompts(box: Texts, point: Texts, mask: Texts, **options: Any) -> list[Prompt]:
     from dejacue.models.trackers.prompts import parse_prompts
 
-    return parse_prompts(box or (), point or (), masks=mask or (), **options)
+    context.with_resource(pixel_limit(values.get("max_pixels")))
+
+    def set_among(names: Iterable[str]) -> dict[str, Any]:
+        return {name: values[name] for name in names if name in values}
+
+    def taken(*names: str) -> dict[str, Any]:
+        return {name: asked.pop(name, None) for name in names}
+
+    masks, encoder, tracker, box, point, like = taken(
+        "masks", "encoder", "tracker", "box", "point", "like"
+    ).values()
+    return FindRequest(
+        single_path(video),
+        masks=None if masks is None else Lazy(masks, set_among(MASK_SETTINGS)),
+        prompts=parse_prompts(box or (), point or (), masks=mask or ()),
+        like=like or (),
+        sampling=Sampling(**taken("stride", "stream"), **set_among(("rate", "errors"))),
+        encoder=encoder_from(encoder, values, device),
+        tracker=Lazy(tracker, tracker_options or {}),
+        detector=values.get("detector"),
+        **asked,
+    )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import fields, replace
-from typing import Any, get_type_hints
+from typing import Any, TypeVar, get_type_hints
 
 from dejacue.cli.options import bad_setting, setting_value
 from dejacue.errors import InputError
@@ -15,6 +15,7 @@ from dejacue.method.state_readout import AUTO
 from dejacue.method.timeline import Reading
 
 SMOOTHING_FIELDS = ("smoothing_s", "width")  # both are set by the setting "smoothing"
+Number = TypeVar("Number", int, float)
 POOLING = "pooling"  # which a timeline does not leave to choose
 
 
@@ -50,41 +51,32 @@ def readout_from(
     width = None
     types = get_type_hints(type(readout))
     for key, text in texts.items():
-        if key == "smoothing":
-            if "smoothing_s" in types:
-                values |= _deviation(text)
-            else:
-                width = _number(key, text, "give an odd number of frames")
-        elif key == "durations":
-            values[key] = text if text in SCHEDULES else _lengths(text)
+        if key == "smoothing" and "smoothing_s" in types:
+            in_seconds = text.endswith("s")
+            number = _number(
+                float, key, text.removesuffix("s"), "give seconds (0.8s) or frames (4)"
+            )
+            values["smoothing_s" if in_seconds else "width"] = number
+        elif key == "smoothing":
+            width = _number(int, key, text, "give an odd number of frames")
+        elif key == "bridge" and text != AUTO:
+            values[key] = _number(int, key, text, "give a number of frames, or auto")
         elif key == "order":
             values[key] = tuple(part.strip() for part in text.split(",") if part.strip())
-        elif key == "bridge" and text != AUTO:
-            values[key] = _number(key, text, "give a number of frames, or auto")
+        elif key == "durations" and text in SCHEDULES:
+            values[key] = text
+        elif key == "durations":
+            try:
+                values[key] = tuple(int(part) for part in text.split(",") if part.strip())
+            except ValueError:
+                values[key] = as_durations(text)  # suggests the nearest schedule
         else:
             values[key] = setting_value(key, text, types[key])
     return (replace(readout, **values) if values else name), width
 
 
-def _number(key: str, text: str, remedy: str) -> int:
+def _number(type_: type[Number], key: str, text: str, remedy: str) -> Number:
     try:
-        return int(text)
+        return type_(text)
     except ValueError:
         raise bad_setting(key, text, remedy) from None
-
-
-def _deviation(text: str) -> dict[str, float]:
-    """Return the deviation: ``0.8s`` in seconds, ``4`` in frames."""
-    try:
-        if text.endswith("s"):
-            return {"smoothing_s": float(text[:-1])}
-        return {"width": float(text)}
-    except ValueError:
-        raise bad_setting("smoothing", text, "give seconds (0.8s) or frames (4)") from None
-
-
-def _lengths(text: str) -> Any:
-    try:
-        return tuple(int(part) for part in text.split(",") if part.strip())
-    except ValueError:
-        return as_durations(text)  # not a list of numbers: suggests the nearest schedule

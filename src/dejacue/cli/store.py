@@ -5,16 +5,26 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.markup import escape
 from rich.table import Table
 
 import dejacue
 from dejacue.atomic import write_bytes
 from dejacue.cli import options as o
-from dejacue.cli.tables import Bars, make_table, notes, say, say_written, seconds, show_tables, span
+from dejacue.cli.tables import (
+    Bars,
+    escape,
+    histories,
+    make_table,
+    notes,
+    say,
+    say_written,
+    seconds,
+    show_tables,
+    span,
+)
 from dejacue.corpus.cluster import check_engine
 from dejacue.errors import InputError, counted, shortened
 from dejacue.files.documents import as_json
@@ -48,6 +58,7 @@ ObjectSource = Annotated[
 Jsonl = Annotated[bool, o.option("Print one JSON object per line.", "--jsonl")]
 
 
+@o.takes("encoder", "tracker")
 def ingest(
     manifest: Annotated[
         str, typer.Argument(help="Manifest of videos, masks and objects: a .csv or .jsonl file.")
@@ -70,10 +81,11 @@ def ingest(
         str | None,
         o.option("Folder or URL below which a fetched manifest may name files, beside its own."),
     ] = None,
-    encoder: o.EncoderName = None,
-    tracker: o.TrackerName = None,
     device: o.Device = None,
     settings: Annotated[o.Texts, o.setting(INGEST_SETTINGS)] = None,
+    *,
+    encoder: str | None,
+    **models: Any,
 ) -> None:
     """Turn many videos into histories in a store; run it again to resume."""
     values = o.settings(settings, INGEST_SETTINGS)
@@ -83,7 +95,6 @@ def ingest(
             store,
             encoder=o.encoder_from(encoder, values, device),
             detector=values.get("detector"),
-            tracker=tracker,
             engine=engine,
             workers=workers,
             retry=retry,
@@ -94,6 +105,7 @@ def ingest(
             actors=actors,
             gpus_per_actor=gpus_per_actor,
             progress=bars,
+            **models,
         )
     problems = [f"{id}: {text}" for id, texts in ingested.problems.items() for text in texts]
     notes(*problems[:MAX_LISTED_PROBLEMS])
@@ -159,7 +171,7 @@ def add(
             thumbnails=pictures,
             progress=bars,
         )
-        say(f"added: {_counted(count)}; {path} holds {_counted(len(opened))}")
+        say(f"added: {histories(count)}; {path} holds {histories(len(opened))}")
 
 
 def _histories(files: Sequence[Path], pictures: dict[str, bytes]) -> Iterator[History]:
@@ -210,7 +222,7 @@ def ls(
             for row in rows:
                 typer.echo(as_json(row._asdict()))
             return
-        title = f"{opened.path}: {_counted(len(opened))}, encoder {_encoder(opened)}"
+        title = f"{opened.path}: {histories(len(opened))}, encoder {_encoder(opened)}"
         listed = list(islice(rows, MAX_TABLE_ROWS))
         columns = dict.fromkeys(name for row in listed for name in row.columns)
         numbers = (">frames", ">runs", ">from – to", ">at seconds", ">thumb-\nnail")
@@ -297,7 +309,7 @@ def rm(path: StorePath, ids: Ids = None, where: ObjectSource = None) -> None:
         if not chosen:
             raise InputError(f"{path}: {NO_MATCH}, so none was removed")
         count = opened.remove(chosen)
-        say(f"removed: {_counted(count)}; dejacue store compact {path} frees the space")
+        say(f"removed: {histories(count)}; dejacue store compact {path} frees the space")
 
 
 @store.command()
@@ -310,7 +322,7 @@ def verify(path: StorePath) -> None:
             say(f"{path}: {problem}")
         if problems:
             raise typer.Exit(1)
-        say(f"no damage found: {_counted(len(opened))}")
+        say(f"no damage found: {histories(len(opened))}")
 
 
 @store.command()
@@ -331,10 +343,11 @@ def export(
     kind = kind or ("parquet" if output.lower().endswith(".parquet") else "npz")
     with dejacue.Store.open(path) as opened, Bars() as bars:
         count = opened.export(output, kind, where=conditions(where), progress=bars)
-    say_written(output, f"{_counted(count)} in")
+    say_written(output, f"{histories(count)} in")
 
 
 @store.command()
+@o.takes("like", "readout")
 def query(
     path: StorePath,
     vocabulary: Annotated[
@@ -346,8 +359,6 @@ def query(
             "-v",
         ),
     ] = None,
-    like: o.Like = None,
-    readout: o.ReadoutName = "timeline",
     top: Annotated[int, o.option("Number of histories to list; 0: all.")] = 10,
     where: ObjectSource = None,
     jsonl: Annotated[
@@ -368,6 +379,9 @@ def query(
     ] = None,
     device: o.Device = None,
     settings: o.EncoderSettings = None,
+    *,
+    like: list[Path] | None,
+    readout: str,
 ) -> None:
     """Find these states in all histories, the likeliest objects first.
 
@@ -451,15 +465,15 @@ def _no_answers(meaningless: Mapping[str, Note]) -> list[Note]:
     """Return a note for each reason, which names its histories."""
     from dejacue.records import Note
 
-    histories: dict[Note, list[str]] = {}
+    by_reason: dict[Note, list[str]] = {}
     for history, reason in meaningless.items():
-        histories.setdefault(reason, []).append(history)
+        by_reason.setdefault(reason, []).append(history)
     return [
         Note(
-            f"{', '.join(ids[:3])}{', …' if ids[3:] else ''} ({_counted(len(ids))}): {reason}",
+            f"{', '.join(ids[:3])}{', …' if ids[3:] else ''} ({histories(len(ids))}): {reason}",
             "meaningless",
         )
-        for reason, ids in histories.items()
+        for reason, ids in by_reason.items()
     ]
 
 
@@ -484,7 +498,3 @@ def _match_table(matches: Iterable[Match]) -> Table:
 
 def conditions(texts: Iterable[str] | None) -> dict[str, str]:
     return dict(o.pairs(texts, "--where", "NAME=PATTERN, as in --where source=kitchen*"))
-
-
-def _counted(count: int) -> str:
-    return f"{count} {'history' if count == 1 else 'histories'}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 import time
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING
 import typer
 from rich.cells import cell_len
 from rich.console import Console, Group
-from rich.markup import escape
+from rich.markup import escape as escape_markup
 from rich.padding import Padding
 from rich.progress import (
     BarColumn,
@@ -33,7 +34,22 @@ if TYPE_CHECKING:
     from dejacue.records.reference import References
 
 FILE_WIDTH = 120  # letters of a line
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
 LINE_S = 10.0  # from one line of progress to the next, where the output is a file
+
+
+def printable(text: str) -> str:
+    r"""Return a text whose control characters do nothing on a terminal.
+
+    >>> print(printable("\x1b[31mred.mp4"))
+    \x1b[31mred.mp4
+    """
+    return _CONTROL.sub(lambda match: match[0].encode("unicode_escape").decode(), text)
+
+
+def escape(text: str) -> str:
+    """Return a text for rich, which prints it as it is."""
+    return escape_markup(printable(text))
 
 
 def console(stderr: bool = False) -> Console:
@@ -84,6 +100,10 @@ def span(window: Window) -> str:
 
 def seconds(times_s: tuple[float, float] | None) -> str:
     return "{:.2f} – {:.2f}".format(*times_s) if times_s else ""
+
+
+def histories(count: int) -> str:
+    return f"{count} {'history' if count == 1 else 'histories'}"
 
 
 def show_tables(*tables: Table) -> None:
@@ -207,33 +227,50 @@ def timeline_table(timeline: Timeline, references: References | None = None) -> 
 
     References count the frames of the file, and so does the overlap.
     """
+    return _occurrences(timeline.history_id, [(timeline, references)])
+
+
+def videos_table(pairs: Sequence[tuple[Timeline, References | None]]) -> Table:
+    """Return the rows of several timelines, with a line between them."""
+    return _occurrences(histories(len(pairs)), pairs, named=True)
+
+
+def _occurrences(
+    title: str, pairs: Sequence[tuple[Timeline, References | None]], named: bool = False
+) -> Table:
     from dejacue.report._timeline import compared
 
-    rows = compared(timeline, references)
+    listed = [(timeline, compared(timeline, references)) for timeline, references in pairs]
+    every = [interval for timeline, _ in pairs for interval in timeline]
+    has_truth = any(references is not None for _, references in pairs)
+    results = [row.result for _, rows in listed for row in rows]
     columns = {
+        "history": named,
         "state": True,
-        "description": any(interval.description is not None for interval in timeline),
-        ">seconds": any(interval.times_s for interval in timeline),
+        "description": any(interval.description is not None for interval in every),
+        ">seconds": any(interval.times_s for interval in every),
         ">frames": True,
-        ">source\nframes": any(interval.source_start is not None for interval in timeline),
-        "trust": any(interval.trust for interval in timeline),
-        ">truth": references is not None,
-        ">tIoU": references is not None,
-        "result": any(row.result in ("missed", "superfluous") for row in rows),
+        ">source\nframes": any(interval.source_start is not None for interval in every),
+        "trust": any(interval.trust for interval in every),
+        ">truth": has_truth,
+        ">tIoU": has_truth,
+        "result": any(result in ("missed", "superfluous") for result in results),
     }
-    table = make_table(
-        timeline.history_id, [name for name, is_shown in columns.items() if is_shown]
-    )
-    for state, interval, true, overlap, result in rows:
-        cells = [escape(state), "", "", timeline.without_interval, "", ""]
-        if interval is not None:
-            times, words = seconds(interval.times_s), escape(interval.description or "")
-            cells = [escape(state), words, times, span(interval.window), span(interval.source)]
-            cells.append(interval.trust or "")
-        cells += ["" if true is None else span(true), "–" if overlap is None else f"{overlap:.2f}"]
-        cells.append(result)
-        row = [cell for cell, is_shown in zip(cells, columns.values(), strict=True) if is_shown]
-        table.add_row(*row, style="dim" if interval is None else None)
+    table = make_table(title, [name for name, is_shown in columns.items() if is_shown])
+    for timeline, rows in listed:
+        name = timeline.history_id
+        for state, interval, true, overlap, result in rows:
+            cells = ["", "", timeline.without_interval, "", ""]
+            if interval is not None:
+                cells = [interval.description or "", seconds(interval.times_s)]
+                cells += [span(interval.window), span(interval.source), interval.trust or ""]
+            cells.append("" if true is None else span(true))
+            cells.append("–" if overlap is None else f"{overlap:.2f}")
+            cells = [name, state, *cells, result]
+            row = [cell for cell, is_shown in zip(cells, columns.values(), strict=True) if is_shown]
+            table.add_row(*map(escape, row), style="dim" if interval is None else None)
+            name = ""
+        table.add_section()
     return table
 
 
@@ -300,7 +337,7 @@ class Bars:
             self._tasks[stage] = self._bar.add_task(stage, note="")
         began, first, _ = self._seen.get(stage, (now, done, done))
         self._seen[stage] = began, first, done
-        self._bar.update(self._tasks[stage], completed=done, total=total, note=note)
+        self._bar.update(self._tasks[stage], completed=done, total=total, note=escape(note))
         if not self._screen.is_terminal and self._clock() >= self._line_s:
             self._line_s = self._clock() + LINE_S
             of = "" if total is None else f" of {total}"

@@ -5,14 +5,13 @@ from __future__ import annotations
 import contextlib
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.markup import escape
 
 from dejacue.atomic import check_place
 from dejacue.cli import options as o
-from dejacue.cli.tables import Bars, console, notes, say
+from dejacue.cli.tables import Bars, console, escape, notes, say
 from dejacue.errors import InputError, counted
 
 if TYPE_CHECKING:
@@ -23,12 +22,10 @@ TRACK_SETTINGS = {**o.VIDEO_SETTINGS, **o.PRECISION}
 ENCODE_SETTINGS = {**o.MASK_SETTINGS, **o.VIDEO_SETTINGS, **o.ENCODER_SETTINGS}
 
 
+@o.takes("video", "box", "point", "tracker", *o.FRAMES)
 def track(
     context: typer.Context,
-    video: o.Source,
     output: Annotated[Path, o.output("Folder for the masks, or .npz, or COCO .json.")],
-    box: o.Box = None,
-    point: o.Point = None,
     not_point: Annotated[o.Texts, o.object_option("Point x,y@FRAME outside the object.")] = None,
     mask: o.FirstMask = None,
     at: Annotated[
@@ -38,7 +35,6 @@ def track(
     add: Annotated[
         o.Texts, o.object_option("Another piece of the object: a box, point or mask.")
     ] = None,
-    tracker: o.TrackerName = None,
     presence: Annotated[
         float,
         o.object_option(
@@ -57,34 +53,33 @@ def track(
             "sam2: fall back to the CPU when the GPU runs out of memory.", "--fallback"
         ),
     ] = False,
-    start: o.Start = None,
-    end: o.End = None,
-    stride: o.Stride = None,
-    fps: o.Fps = None,
-    stream: o.Stream = None,
     device: o.Device = None,
     settings: Annotated[o.Texts, o.setting(TRACK_SETTINGS)] = None,
+    *,
+    box: o.Texts,
+    point: o.Texts,
+    tracker: str | None,
+    **asked: Any,
 ) -> None:
     """Track an object through a video from a box, a click or a mask."""
-    from dejacue.finding.request import Sampling
     from dejacue.models.trackers import TrackerOptions
     from dejacue.models.trackers.follow import follow
+    from dejacue.models.trackers.prompts import parse_prompts
     from dejacue.records import Note
 
     values = o.settings(settings, TRACK_SETTINGS)
-    sampled = Sampling.between(start, end, stride=stride, fps=fps, stream=stream)
-    opened = o.request(context, video, values, device, sampled).opened()
-    clicks = {"not_points": not_point or (), "at": at, "adds": add or ()}
+    video = o.request(context, values=values, device=device, **asked).opened()
+    clicks: dict[str, Any] = {"not_points": not_point or (), "masks": mask or ()}
     with Bars() as bars:
         tracked = follow(
-            opened,
-            o.typed_prompts(box, point, mask, **clicks),
+            video,
+            parse_prompts(box or (), point or (), at=at, adds=add or (), **clicks),
             output,
             tracker=tracker,
             options=TrackerOptions(device, values.get("precision"), presence, backward, fallback),
             progress=bars,
         )
-    notes(*(Note(text, "doubtful") for text in (*opened.problems, *tracked.problems)))
+    notes(*(Note(text, "doubtful") for text in (*video.problems, *tracked.problems)))
     summarise_tracking(tracked)
     say(f"masks: {output}")
     groups = tracked.seen_groups.values()
@@ -116,37 +111,27 @@ def summarise_tracking(tracked: TrackNotes, stderr: bool = False) -> None:
         screen.print(f"  … and {len(doubts) - MAX_LISTED_DOUBTS} more, in the notes")
 
 
+@o.takes("video", "masks", "objects", *o.FRAMES, "encoder")
 def encode(
     context: typer.Context,
-    video: o.Source,
     output: Annotated[
         Path | None, o.output("x.history.npz, or a folder for several objects.")
     ] = None,
     store: Annotated[Path | None, o.option("Store to add it to; created if missing.")] = None,
     replace: o.Replace = False,
-    masks: o.Masks = None,
-    objects: o.Objects = None,
-    start: o.Start = None,
-    end: o.End = None,
-    stride: o.Stride = None,
-    fps: o.Fps = None,
-    stream: o.Stream = None,
-    encoder: o.EncoderName = None,
     device: o.Device = None,
     settings: Annotated[o.Texts, o.setting(ENCODE_SETTINGS)] = None,
+    **asked: Any,
 ) -> None:
     """Turn a video and the masks of an object into a history of features."""
     from dejacue.corpus.ingest.writer import check_room, open_store
     from dejacue.finding._encode import encode as encode_objects
     from dejacue.finding._encode import history_paths, history_warnings, left_out
     from dejacue.finding.locate import check_named, locate_object
-    from dejacue.finding.request import Sampling, check_encoder, loaded_encoder
+    from dejacue.finding.request import check_encoder, loaded_encoder
 
     values = o.settings(settings, ENCODE_SETTINGS)
-    sampled = Sampling.between(start, end, stride=stride, fps=fps, stream=stream)
-    request = o.request(
-        context, video, values, device, sampled, masks=masks, objects=objects, encoder=encoder
-    )
+    request = o.request(context, values=values, device=device, **asked)
     # what is wrong with the input is said before a model is loaded
     if output is None and store is None:
         raise InputError("give a place for the history: -o x.history.npz, or --store FOLDER")

@@ -6,11 +6,10 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.markup import escape
 
 import dejacue
 from dejacue.cli import options as o
-from dejacue.cli.tables import as_note, make_table, notes, say, show_tables, span
+from dejacue.cli.tables import as_note, escape, make_table, notes, say, show_tables, span
 
 SETTINGS = {**o.ENCODER_SETTINGS, **o.TEMPLATE_SETTINGS}
 ALONE = (">frames\nalone", ">frames of\nits state")

@@ -394,8 +394,10 @@ def _check_examples(vocabulary: Vocabulary, video: Video) -> None:
         text, example = max(places, key=lambda place: place[1].span or (0, 0))
         count = video.count_if_before((example.span or (0, 0))[0], unit)
         if count is not None:
-            problem = f"{text.format(example.name)} is past the last frame ({count - 1})"
-            raise InputError(f"{video.path}: {problem}")
+            end = f"last frame ({count - 1})"
+            if unit == "seconds" and video.rate:
+                end = f"end ({count / video.rate:.1f} s)"
+            raise InputError(f"{video.path}: {text.format(example.name)} is past the {end}")
 
 
 def doubt_notes(doubts: Sequence[tuple[Window, str]]) -> list[Note]:

@@ -8,6 +8,7 @@ import math
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field, fields, replace
+from pathlib import Path
 from typing import (
     TYPE_CHECKING,
     Annotated,
@@ -90,11 +91,13 @@ def loaded_encoder(encoder: "Encoder | str | Lazy | None") -> "Encoder":
 
 
 class OptionText(NamedTuple):
-    """What stands beside the type of a field: group and help of its option, its type in a file."""
+    """What stands beside the type of a field: group and help of its option, its type as it is
+    written in a file or typed, and the names of the option where they are not that of the field."""
 
     group: str
     help: str
     written: type = str
+    names: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -160,12 +163,15 @@ class FindRequest:
         "Video",
         "A video, a folder of images, or a quoted glob; or the result of an earlier run: a "
         "history (.npz) or its folder.",
+        Path,
     ]
     states: Annotated[
         "VocabularySource | Lazy | None",
         "States",
         "Descriptions of each state: words (.yaml, .json) or features (.npz); optional if "
         "examples, marks or other results show the states.",
+        Path,
+        ("--states", "--vocabulary", "-v"),
     ] = None
     _: KW_ONLY
     examples: Annotated[
@@ -174,12 +180,13 @@ class FindRequest:
         "STATE=EXAMPLE: a frame of the file (120), frames (120-180), a time (4.5s, 1:30), "
         "cup.jpg, other.history.npz@33; none=45: in none of the states.",
         list[str],
+        ("--example", "-e"),
     ] = None
     like: Annotated[
         "Like | Sequence[Like]",
         "States",
         "The folder of an earlier result, in which you named frames: it shows the states.",
-        list[str],
+        list[Path],
     ] = ()
     order: Annotated[
         Sequence[str] | None,
@@ -197,11 +204,14 @@ class FindRequest:
         "MaskSource | Lazy | None",
         "Object",
         "Masks of the object: PNG or YOLO folder, glob, .npz, .json, .jsonl, .csv or .txt.",
+        Path,
     ] = None
     objects: Annotated[
         "Objects",
         "Object",
         "Mask ids: one (1), several with a history each (1,2 or all), or the pieces of one (1+2).",
+        str,
+        ("--object", "--objects"),
     ] = None
     box: Annotated[
         Sequence[float] | None,
@@ -249,6 +259,8 @@ class FindRequest:
         "Method",
         "timeline (every occurrence), contrast (one window a state), published (the paper), "
         "scan, or a plug-in.",
+        str,
+        ("--readout", "-r"),
     ] = "timeline"
     folder: Annotated["StrPath | None", "Results", "Where all of it is kept and reused."] = None
     progress: Annotated["Progress | None", "Results", "Is called with how far it is."] = None

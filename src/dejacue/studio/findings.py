@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -63,6 +63,9 @@ class ReadingSettings(RequestModel):
     coordinates: Text | None = None
     smoothing: Annotated[int, Field(ge=1, le=100_000)] | None = None
 
+    def settings(self) -> dict[str, Any]:
+        return self.model_dump(include=set(ReadingSettings.model_fields))
+
 
 class WordsModel(RequestModel):
     """States with their descriptions, and examples; fields that you omit stay as the finding has
@@ -119,6 +122,10 @@ class BorderModel(RequestModel):
     side: Literal["start", "end"]
     inside: Frame
     outside: Frame | None = None
+
+
+def _border(border: BorderModel | None) -> Border | None:
+    return None if border is None else Border(**border.model_dump())
 
 
 class StripBody(WordsModel, ReadingSettings):
@@ -401,33 +408,20 @@ def reread(
     studio: Studio, finding: Finding, words: WordsModel, reading: ReadingSettings
 ) -> Finding:
     """Read a finding again with the words, examples and settings of a request."""
-    before = finding.vocabulary
-    examples, changes = _examples(studio, before, words)
-    object = words.object if "object" in words.model_fields_set else before.object
-    exhaustive = before.exhaustive if words.exhaustive is None else words.exhaustive
-    settings = _settings(finding, reading)
-    same_words = [(state, list(texts)) for state, texts in before.states.items()]
-    if words.states is None or same_words == list(words.states.items()):
-        known = replace(
-            before, examples=examples, changes=changes, object=object, exhaustive=exhaustive
-        )
-        unseen = any(example.features is None for example in known.external_examples)
-        encoder = studio.encoder_of(finding.history) if unseen else None
-        return finding.with_words(known, encoder=encoder, **settings)
-    encoder = studio.encoder_of(finding.history)
-    if not encoder.has_text and not examples:
-        raise no_words(encoder.name)
-    return finding.with_words(
-        Vocabulary(
-            words.states,
-            object=object,
-            examples=examples,
-            changes=changes,
-            exhaustive=exhaustive,
-        ),
-        encoder=encoder,
-        **settings,
-    )
+    settings = reading.settings()
+    if reading.readout is None:  # as the finding was read
+        before = finding.timeline.settings
+        settings["readout"] = readout_from(before.get("readout", {})) or READOUTS["timeline"]
+        settings["coordinates"] = reading.coordinates or before.get("coordinates")
+    known = vocabulary(studio, words, finding.vocabulary)
+    encoder = None
+    if [*known.states.items()] != [*finding.vocabulary.states.items()]:
+        encoder = studio.encoder_of(finding.history)
+        if not encoder.has_text and not known.examples:
+            raise no_words(encoder.name)
+    elif any(example.features is None for example in known.external_examples):
+        encoder = studio.encoder_of(finding.history)
+    return finding.with_words(known, encoder=encoder, **settings)
 
 
 def no_words(encoder: str) -> InputError:
@@ -436,40 +430,25 @@ def no_words(encoder: str) -> InputError:
     return InputError(f"{encoder} knows no words; {remedy}")
 
 
-def vocabulary(
-    studio: Studio, words: WordsModel, states: Mapping[str, Sequence[str]]
-) -> Vocabulary:
-    """Return these states, with the examples and changes of a request."""
-    examples = [_example(studio, (), mark) for mark in words.examples or ()]
-    changes = [Example(None, (frame, frame)) for frame in words.changes or ()]
-    exhaustive = bool(words.exhaustive)
-    return Vocabulary(
-        states, object=words.object, examples=examples, changes=changes, exhaustive=exhaustive
-    )
-
-
-def _examples(
-    studio: Studio, known: Vocabulary, words: WordsModel
-) -> tuple[Sequence[Example], Sequence[Example]]:
-    """Return the examples and changes of a request, else those that are known."""
-    examples, changes = known.examples, known.changes
+def vocabulary(studio: Studio, words: WordsModel, before: Vocabulary | None = None) -> Vocabulary:
+    """Return the states, examples and changes of a request; what it omits is as before."""
+    given: dict[str, Any] = {}
     if words.examples is not None:
-        examples = tuple(_example(studio, known.external_examples, mark) for mark in words.examples)
+        known = () if before is None else before.external_examples
+        given["examples"] = tuple(_example(studio, known, mark) for mark in words.examples)
     if words.changes is not None:
-        changes = tuple(Example(None, (frame, frame)) for frame in words.changes)
-    return examples, changes
-
-
-def _settings(finding: Finding, reading: ReadingSettings) -> dict[str, Any]:
-    """Return the options of another reading: as requested, else as the finding was read."""
-    settings = reading.model_dump(include=set(ReadingSettings.model_fields))
-    if settings["readout"] is not None:
-        return settings
-    before = finding.timeline.settings
-    settings["readout"] = readout_from(before.get("readout", {})) or READOUTS["timeline"]
-    if settings["coordinates"] is None:
-        settings["coordinates"] = before.get("coordinates")
-    return settings
+        given["changes"] = tuple(Example(None, (frame, frame)) for frame in words.changes)
+    if "object" in words.model_fields_set:
+        given["object"] = words.object
+    if words.exhaustive is not None:
+        given["exhaustive"] = words.exhaustive
+    if before is None:
+        return Vocabulary(words.states or {}, **given)
+    same_words = [(state, list(texts)) for state, texts in before.states.items()]
+    if words.states is None or same_words == list(words.states.items()):
+        return replace(before, **given)
+    kept = ("examples", "changes", "object", "exhaustive")
+    return Vocabulary(words.states, **{name: getattr(before, name) for name in kept} | given)
 
 
 def _example(studio: Studio, known: Sequence[Example], mark: ExampleModel) -> Example:
@@ -486,10 +465,6 @@ def _example(studio: Studio, known: Sequence[Example], mark: ExampleModel) -> Ex
     numbered = bool(at) and frame.isascii() and frame.isdecimal()
     path = studio.workspace.existing(head if numbered else mark.source, "picture or video")
     return Example(state, source=f"{path}@{frame}" if numbered else str(path))
-
-
-def _border(border: BorderModel | None) -> Border | None:
-    return None if border is None else Border(**border.model_dump())
 
 
 def _mark(finding: Finding, example: Example) -> Json:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -28,13 +29,25 @@ from dejacue.records import Note, Vocabulary
 from dejacue.studio.errors import check_revision
 from dejacue.studio.findings import ReadingSettings, WordsModel, no_words, vocabulary
 from dejacue.studio.jobs import ENDED, BackgroundTask, Work
-from dejacue.studio.models import Frame, Json, Place, RequestModel, Revision, StudioDep, Text
+from dejacue.studio.models import (
+    Frame,
+    Json,
+    Place,
+    RequestModel,
+    Revision,
+    StudioDep,
+    Text,
+    asked,
+)
 from dejacue.studio.state import Studio
 from dejacue.studio.teaching import apply_to_store, apply_to_videos, confirmed_teachers
 
 router = APIRouter(prefix="/api/jobs", tags=["jobs"])
 POLL_S, KEEPALIVE_S = 0.1, 15.0
-Names = Annotated[list[Text], Field(max_length=50)]
+OfFrames: Any = asked("start", "end", "fps", "stride", "rate")
+OfTracker: Any = asked("tracker")
+OfName: Any = asked("name", "encoder")
+OfObject: Any = asked("name", "whole", "fixed", "masks", "encoder")
 
 
 class PromptModel(RequestModel):
@@ -53,32 +66,28 @@ class PromptModel(RequestModel):
         return Prompt(source=self.frame, object=self.object, box=self.box, points=points)
 
 
-class SamplingModel(RequestModel):
-    """Says which frames of a video are used, as ``open_video`` takes them."""
+class OfVideo(OfFrames):  # type: ignore[misc]
+    """A video of the workspace, which of its frames are used, and the folder of what is made."""
 
-    start: Frame | None = None
-    end: Frame | None = None
-    stride: Annotated[int, Field(ge=1, le=1_000_000)] | None = None
-    fps: Annotated[float, Field(gt=0, le=1000)] | None = None
-    rate: Annotated[float, Field(gt=0, le=1000)] | None = None
+    video: Place
+    folder: Place
 
-    def sampling(self) -> Sampling:
-        return Sampling(**self.model_dump(include=set(SamplingModel.model_fields)))
+    def request(self, studio: Studio, **fields: Any) -> FindRequest:
+        """Return the request for these frames of the video; fields: what else is asked."""
+        sampling = Sampling(stride=self.stride, rate=self.rate)
+        frames: Json = {"start": self.start, "end": self.end, "fps": self.fps, "sampling": sampling}
+        return FindRequest(studio.workspace.video(self.video), **frames, **fields)
 
 
-class TrackBody(SamplingModel):
+class TrackBody(OfVideo, OfTracker):  # type: ignore[misc]
     """Track an object and write its masks to a folder of the workspace."""
 
     kind: Literal["track"]
-    video: Place
-    folder: Place
     prompts: Annotated[list[PromptModel], Field(min_length=1, max_length=1000)]
-    tracker: Text | None = None
 
     def work(self, studio: Studio) -> Work:
         prompts = [prompt.prompt() for prompt in self.prompts]
-        request = FindRequest(studio.workspace.video(self.video), sampling=self.sampling())
-        folder = studio.output_folder(self.folder)
+        request, folder = self.request(studio), studio.output_folder(self.folder)
 
         def work(progress: Progress) -> Json:
             tracker, video = studio.tracker(self.tracker), request.opened()
@@ -95,35 +104,26 @@ class TrackBody(SamplingModel):
         return work
 
 
-class FindBody(SamplingModel, WordsModel, ReadingSettings):
+class FindBody(OfVideo, OfObject, OfTracker, WordsModel, ReadingSettings):  # type: ignore[misc]
     """Make a finding of a video from prompts (or masks in the workspace, names of the object, or
     the whole picture), words (states, or a word list) and examples; a stopped job continues where
-    it was. fixed: boxes of the prompts stay, or move evenly between frames. objects: numbers in the
-    masks, or of what was found by name. revision: of the finding that is replaced."""
+    it was. objects: numbers in the masks, or of what was found by name. revision: of the finding
+    that is replaced."""
 
     kind: Literal["find"]
-    video: Place
-    folder: Place
     vocabulary: Place | None = None
     prompts: Annotated[list[PromptModel], Field(max_length=1000)] = Field(default_factory=list)
-    names: Names = Field(default_factory=list)
-    whole: bool = False
-    fixed: bool = False
-    masks: Place | None = None
     objects: Annotated[list[int], Field(min_length=1, max_length=254)] | None = None
-    encoder: Text | None = None
-    tracker: Text | None = None
     revision: Revision = None
 
     def work(self, studio: Studio) -> Work:
-        path = studio.workspace.video(self.video)
         prompts = [prompt.prompt() for prompt in self.prompts]
         folder, masks = studio.output_folder(self.folder), None
         check_revision(self.revision, studio.revision(folder), self.folder)
         if self.masks is not None:
             masks = studio.workspace.existing(self.masks, "masks")
             open_masks(masks)  # refuses bad ones before the job waits
-        if sum(map(bool, (masks, prompts, self.names, self.whole))) != 1:
+        if sum(map(bool, (masks, prompts, self.name, self.whole))) != 1:
             problem = "say where the object is, in one way: a box or click, its name, its masks or "
             raise InputError(f"{problem}the whole picture")
         words: Path | Vocabulary
@@ -134,38 +134,36 @@ class FindBody(SamplingModel, WordsModel, ReadingSettings):
                 problem += "word list"
                 raise InputError(problem)
         elif self.states is not None:
-            words = vocabulary(studio, self, self.states)
+            words = vocabulary(studio, self)
         else:
             raise InputError("give the states and their descriptions, or a word list")
         name = self.encoder or studio.encoder_name or ""
         if knows_no_words(name) and not self.examples:
             raise no_words(name)
-        reading: Any = self.model_dump(include=set(ReadingSettings.model_fields), exclude_none=True)
-
-        tracked = bool(self.names or (prompts and not self.fixed))
+        reading: Any = {name: value for name, value in self.settings().items() if value is not None}
+        request = self.request(
+            studio,
+            states=words,
+            masks=masks,
+            objects=self.objects,
+            prompts=prompts,
+            name=self.name,
+            whole=self.whole,
+            fixed=self.fixed,
+            readout=reading,
+            folder=folder,
+        )
 
         def work(progress: Progress) -> Json:
             encoder = studio.encoder(self.encoder)
             if not encoder.has_text and not self.examples:
                 raise no_words(encoder.name)
-            request = FindRequest(
-                path,
-                words,
-                masks=masks,
-                objects=self.objects,
-                prompts=prompts,
-                name=self.names,
-                whole=self.whole,
-                fixed=self.fixed,
-                sampling=self.sampling(),
-                encoder=encoder,
-                tracker=studio.tracker(self.tracker) if tracked else None,
-                detector=studio.detector() if self.names else None,
-                readout=reading,
-                folder=folder,
-                progress=progress,
-            )
-            finding = find_one(request)
+            models: Json = {"encoder": encoder, "progress": progress}
+            if self.name or (prompts and not self.fixed):
+                models["tracker"] = studio.tracker(self.tracker)
+            if self.name:
+                models["detector"] = studio.detector()
+            finding = find_one(replace(request, **models))
             studio.workspace.changed()
             doubts = [{"start": w.start, "end": w.end, "text": text} for w, text in finding.doubts]
             return {
@@ -179,19 +177,15 @@ class FindBody(SamplingModel, WordsModel, ReadingSettings):
         return work
 
 
-class LookBody(SamplingModel):
+class LookBody(OfVideo, OfName):  # type: ignore[misc]
     """Look for objects of these names in a video: instances to choose from, whose numbers are those
     that a finding in the same folder takes."""
 
     kind: Literal["look"]
-    video: Place
-    folder: Place
-    names: Annotated[Names, Field(min_length=1)]
-    encoder: Text | None = None
 
     def work(self, studio: Studio) -> Work:
-        request = FindRequest(studio.workspace.video(self.video), sampling=self.sampling())
-        names, folder = check_names(self.names), studio.output_folder(self.folder)
+        request, names = self.request(studio), check_names(self.name)
+        folder = studio.output_folder(self.folder)
 
         def work(progress: Progress) -> Json:
             encoder = studio.encoder(self.encoder)

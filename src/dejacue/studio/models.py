@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import pathlib
 from typing import Annotated, Any
 
 from fastapi import Depends, Path, Request
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, create_model
 
+from dejacue.finding.request import asked_fields
 from dejacue.studio.state import Studio
 
 MAX_FRAME = 1 << 53
@@ -43,6 +45,31 @@ class RequestModel(BaseModel):
     """The base of all bodies: unknown keys, NaN and infinity are refused."""
 
     model_config = ConfigDict(extra="forbid", allow_inf_nan=False)
+
+
+# How the fields of a request are written in a body, by how they are typed: paths are places
+_WRITTEN: dict[Any, Any] = {
+    str: Text | None,
+    pathlib.Path: Place | None,
+    int: Annotated[int, Field(ge=1, le=1_000_000)] | None,
+    float: Annotated[float, Field(gt=0, le=1000)] | None,
+}
+_AS_NAMED = {"start": Frame | Text | None, "end": Frame | Text | None}
+
+
+def asked(*names: str) -> Any:
+    """Return the base of a body with these fields of a request, described as there."""
+    fields: Json = {}
+    for name in names:
+        text = asked_fields()[name]
+        kind: Any = _AS_NAMED.get(name) or _WRITTEN.get(text.written)
+        default: Any = None
+        if text.written is bool:
+            kind, default = bool, False
+        elif text.written == list[str]:
+            kind, default = Annotated[list[Text], Field(max_length=50)], []
+        fields[name] = (Annotated[kind, Field(description=text.help)], default)
+    return create_model("Asked", __base__=RequestModel, **fields)
 
 
 def _studio(request: Request) -> Any:

@@ -22,10 +22,9 @@ from dejacue.masks import Masks, open_masks
 from dejacue.masks._region import REGION_FILE
 from dejacue.models.detectors import Detector, load_detector
 from dejacue.models.encoders import Encoder, check_name, encoder_name
-from dejacue.models.encoders.base import Crops, Rows
+from dejacue.models.encoders.base import Rows
 from dejacue.models.trackers import Tracker, TrackerOptions, check_tracker, match_of
 from dejacue.records import History, Note, Reference
-from dejacue.records.words import Spelling
 from dejacue.studio.errors import NotThere, revision_of
 from dejacue.studio.jobs import TaskQueue
 from dejacue.studio.workspace import Contents, Workspace
@@ -57,36 +56,22 @@ def cached_in(cache: LRUCache[Hashable, T]) -> Cached[T]:
     return get
 
 
-class CachingEncoder(Encoder):
-    """An encoder that encodes each text once."""
+def caching(encoder: Encoder) -> Encoder:
+    """Let an encoder encode each text once."""
+    known: LRUCache[str, Any] = LRUCache(MAX_TEXTS)
+    lock, encode = threading.Lock(), encoder.encode_texts
 
-    def __init__(self, encoder: Encoder) -> None:
-        self._encoder = encoder
-        for name in (*Encoder.__annotations__, "knows_pictures"):
-            setattr(self, name, getattr(encoder, name))
-        self._rows: LRUCache[str, Any] = LRUCache(MAX_TEXTS)
-        self._lock = threading.Lock()
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._encoder, name)
-
-    def encode_images(self, crops: Crops) -> Rows:
-        return self._encoder.encode_images(crops)
-
-    def encode_texts(self, texts: Sequence[str]) -> Rows:
-        with self._lock:
-            rows = {text: self._rows[text] for text in texts if text in self._rows}
+    def encode_texts(texts: Sequence[str]) -> Rows:
+        with lock:
+            rows = {text: known[text] for text in texts if text in known}
             new = [text for text in dict.fromkeys(texts) if text not in rows]
             if new:
-                rows |= zip(new, self._encoder.encode_texts(new), strict=True)
-            self._rows.update(rows)
+                rows |= zip(new, encode(new), strict=True)
+            known.update(rows)
         return np.stack([rows[text] for text in texts])
 
-    def spelling(self, text: str) -> Spelling | None:
-        return self._encoder.spelling(text)
-
-    def unknown_words(self, texts: Sequence[str]) -> list[str]:
-        return self._encoder.unknown_words(texts)
+    vars(encoder)["encode_texts"] = encode_texts
+    return encoder
 
 
 class Studio:
@@ -174,7 +159,7 @@ class Studio:
         """Return the encoder of this name, loaded once."""
         chosen = name or self.encoder_name
         part = Lazy(chosen, {} if chosen == "mini" else self.encoder_options)
-        return self._encoders(chosen or "siglip2", lambda: CachingEncoder(loaded_encoder(part)))
+        return self._encoders(chosen or "siglip2", lambda: caching(loaded_encoder(part)))
 
     def encoder_of(self, history: History) -> Encoder:
         """Return the encoder that a history was made with."""

@@ -6,7 +6,7 @@ from __future__ import annotations
 import math
 import os
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
@@ -60,13 +60,6 @@ class Teachers:
         return finding
 
 
-class KnownObject(NamedTuple):
-    """Says how it is known where the object is in a video, and with which fields of a request."""
-
-    text: str
-    fields: dict[str, Any]
-
-
 class Target(NamedTuple):
     """A video or history that teachers are applied to; find: returns its finding and how the object
     in it is known."""
@@ -111,20 +104,24 @@ def apply_to_videos(
         def find(progress: Progress) -> tuple[Finding, str]:
             path, place = studio.workspace.video(id), studio.output_folder(finding)
             FindRequest(path).opened()  # a video that cannot be read says so first
-            known = _known_object(studio, first, id, finding)
+            text, fields = _known_object(studio, first, id, finding)
             answer = teachers.search(
                 path,
                 encoder=studio.encoder_of(first.history),
                 folder=place,
                 progress=progress,
-                **known.fields,
+                **fields,
             )
-            return answer, known.text
+            return answer, text
 
         return Target(id, finding, find)
 
-    names = _finding_names(chosen)
-    targets = [target(id, name) for id, name in zip(chosen, names, strict=True)]
+    stems = [os.path.splitext(id)[0] for id in chosen]  # a finding has that of its video, if it can
+    counts = Counter(stems)
+    targets = [
+        target(id, stem if counts[stem] == 1 else id)
+        for id, stem in zip(chosen, stems, strict=True)
+    ]
 
     def work(progress: TaskProgress) -> None:
         studio.encoder_of(first.history)  # without its weights, no video is begun
@@ -207,38 +204,31 @@ def _find_and_write(studio: Studio, target: Target, progress: Progress) -> str |
     return text
 
 
-def _finding_names(videos: Sequence[str]) -> Iterator[str]:
-    """Yield the name of each finding: that of its video without the suffix, if no other has it."""
-    stems = [os.path.splitext(id)[0] for id in videos]
-    counts = Counter(stems)
-    for id, stem in zip(videos, stems, strict=True):
-        yield stem if counts[stem] == 1 else id
-
-
-def _known_object(studio: Studio, teacher: Finding, id: str, finding: str) -> KnownObject:
-    """Return where the object of a video is: as in the teacher the whole picture; else as in a
-    finding of this video, in masks that lie beside it as the teacher's do, or by the name that the
-    teacher's was found by. Refuse a video of which nothing is known.
+def _known_object(studio: Studio, teacher: Finding, id: str, finding: str) -> tuple[str, Json]:
+    """Return where the object of a video is, in words and as fields of a request: as in the teacher
+    the whole picture; else as in a finding of this video, in masks that lie beside it as the
+    teacher's do, or by the name that the teacher's was found by. Refuse a video of which nothing is
+    known.
 
     finding   the id of the one that is made, which knows best where it was before
     """
     if sees_whole_picture(teacher.history):
-        return KnownObject("the whole picture", {"whole": True})
+        return "the whole picture", {"whole": True}
     for known_id in _findings_of(studio, teacher, id, finding):
         known = studio.finding(known_id)
         masks = studio.masks_path(known)
         if masks is not None and not sees_whole_picture(known.history):
             text = "as before" if known_id == finding else f"the object of {known_id}"
-            return KnownObject(text, {"masks": masks, "objects": objects_of(known)})
+            return text, {"masks": masks, "objects": objects_of(known)}
     path, of_teacher = studio.workspace.video(id), studio.masks_path(teacher)
     if of_teacher is not None and (masks := _masks_beside(studio, teacher, of_teacher, path)):
         text = f"masks in {studio.workspace.id_of(masks)}"
-        return KnownObject(text, {"masks": masks, "objects": objects_of(teacher)})
+        return text, {"masks": masks, "objects": objects_of(teacher)}
     search = None if of_teacher is None else read_search(of_teacher)
     if search is not None and search.names:
         models = {"detector": studio.detector(), "tracker": studio.tracker()}
         text = f"found by name: {', '.join(search.names)}"
-        return KnownObject(text, {"name": search.names, **models})
+        return text, {"name": search.names, **models}
     raise InputError(
         f"{path}: nobody has said where the object is in it; "
         "open it, draw a box around the object or find it by its name, and apply again"

@@ -274,7 +274,10 @@ class Video:
             if first is None and indices is not None:
                 return
             if first is None and index < 0 and (self._sampling.start or self._sampling.start_s):
-                raise InputError("start is past the last frame; give an earlier one")
+                typed = f"{self._sampling.start} is past the last frame"
+                if self._sampling.start_s:
+                    typed = f"{self._sampling.start_s:g}s is past the end"
+                raise InputError(f"start {typed}; give an earlier one")
             if first is None:
                 remedy = "re-encode it, or copy it again"
                 raise InputError(f"none of its frames can be decoded; {remedy}")

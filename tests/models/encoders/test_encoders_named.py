@@ -404,6 +404,7 @@ def test_other_precisions_are_near_and_recorded(saved, precision) -> None:
 @pytest.mark.parametrize(
     ("name", "near"),
     [
+        ("clip", "openclip:ViT-B-32"),
         ("dinov2", "hf:facebook/dinov2-base"),
         ("PE-Core", "openclip:PE-Core-B-16"),
         ("metaclip", "openclip:ViT-B-16/metaclip_fullcc"),

@@ -47,6 +47,7 @@ ENCODERS = (*BUILT_IN, *VARIANTS, *SIZES)
 SAME_ROWS = {"siglip2": ("siglip2:fp32", "siglip2:torch")}  # but for rounding
 FAMILIES = ("hf:", "openclip:", "timm:")
 EXAMPLES = (
+    "openclip:ViT-B-32",
     "openclip:PE-Core-B-16",
     "openclip:ViT-B-16/dfn2b",
     "openclip:ViT-B-16/metaclip_fullcc",

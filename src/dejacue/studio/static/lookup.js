@@ -10,7 +10,7 @@ export const namesOf = (text) => text.split(NAMES).map((name) => name.trim()).fi
 // Where the object is, in one way of those that the form keeps: boxes and clicks count while no other is chosen.
 export const promptsOf = ({ whole, taken, prompts }) => (whole || taken !== null ? NO_PROMPTS : prompts);
 export const whereOf = (form, fixed) => (form.whole ? { whole: true } : form.taken !== null
-  ? { names: form.found.names, objects: [form.taken] } : { prompts: form.prompts, fixed });
+  ? { name: form.found.names, objects: [form.taken] } : { prompts: form.prompts, fixed });
 const instancesOf = ({ whole, found }) => (whole ? [] : found?.instances ?? []);
 
 const isOpen = (job) => ["running", "waiting"].includes(job?.state);
@@ -32,14 +32,14 @@ export function FindField({ form, set, jobs, video, look, sampled }) {
   useEffect(() => {
     const { instances } = look?.result ?? {};
     if (!instances || form.looked === look.id) return;
-    const found = { names: look.request.names, instances }, { prompts, whole } = form.asked ?? { prompts: [], whole: false };
+    const found = { names: look.request.name, instances }, { prompts, whole } = form.asked ?? { prompts: [], whole: false };
     set({ looked: look.id, found, ...(equal([prompts, whole], [form.prompts, form.whole])
       ? { taken: instances[0].object, whole: false } : { taken: null }) });
   }, [look?.id, look?.state]);
   const send = (event) => {
     event.preventDefault();
     set({ asked: { prompts: form.prompts, whole: form.whole } });
-    jobs.begin({ kind: "look", video: video.id, folder: form.folder.trim(), names, encoder: form.encoder.trim() || null, ...sampled })
+    jobs.begin({ kind: "look", video: video.id, folder: form.folder.trim(), name: names, encoder: form.encoder.trim() || null, ...sampled })
       .catch(tell);
   };
   return html`<form class="line find" onSubmit=${send}><input type="search" aria-label="find the object by its name" value=${form.find}
