@@ -31,7 +31,7 @@ STILL_WITH_FACTS = Note(
     "doubtful",
 )
 MAX_NAMED_EXAMPLES = 5  # examples of a state, in a note
-VIEWS_AT_A_TIME = 256  # whose evidence is held
+VIEWS_AT_A_TIME = 32  # whose evidence is held
 MISSING = {  # in the columns of histories without
     "start_s": np.nan,
     "end_s": np.nan,
