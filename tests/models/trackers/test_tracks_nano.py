@@ -42,6 +42,14 @@ def weights() -> Path:
     return folder
 
 
+def copied(weights: Path, folder: Path) -> Path:
+    """Copy the files into a new folder; they may be read-only where they lie."""
+    folder.mkdir(parents=True)
+    for name in nano.WEIGHTS.files:
+        shutil.copyfile(weights / name, folder / name)
+    return folder
+
+
 @pytest.fixture(scope="session")
 def tracker(weights):
     return load_tracker(f"nano:{weights}")
@@ -51,7 +59,7 @@ def tracker(weights):
 def published(weights, tmp_path, monkeypatch) -> None:
     """Put the weights where a download would put them."""
     monkeypatch.setenv("DEJACUE_WEIGHTS", str(tmp_path / "weights"))
-    shutil.copytree(weights, tmp_path / "weights" / nano.WEIGHTS.repository)
+    copied(weights, tmp_path / "weights" / nano.WEIGHTS.repository)
 
 
 def place(at: int) -> tuple[int, int, int, int]:
@@ -192,8 +200,7 @@ def test_wrong_or_damaged_files_are_refused(weights, tmp_path) -> None:
         (backbone, (weights / head).read_bytes()),
         (head, b""),
     ):
-        shutil.copytree(weights, folder := tmp_path / "damaged", dirs_exist_ok=True)
-        (folder / name).chmod(0o600)
+        folder = copied(weights, tmp_path / "damaged")
         (folder / name).write_bytes(data)
         with refused(folder / name, "sha256"):
             load_tracker(f"nano:{folder}")
