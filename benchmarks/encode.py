@@ -62,7 +62,7 @@ class Ellipses:
     """Masks of objects of about 300 pixels, a little different every time."""
 
     path = key = "ellipses"
-    problems = ()
+    problems, presence = (), {}
 
     def __init__(self) -> None:
         y, x = np.mgrid[:720, :1280]
