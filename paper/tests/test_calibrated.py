@@ -470,7 +470,7 @@ def test_the_command_refuses_in_one_sentence(dejacue, files, cups) -> None:
         ((files / "findings", true, "--features", "vocabulry"), 'unknown feature "vocabulry"'),
         ((files / "findings", true, "--rule", "summ"), 'unknown rule "summ"'),
         ((files / "generated-0.npz", true), "--words"),
-        ((files, true), "is not a store"),
+        ((files, true), "holds no findings"),
         ((files / "findings" / "generated-0", true), "not among the histories given"),
         ((files / "findings", files / "none.json"), "no labels; give"),
         ((files / "findings", files / "one.json"), "only one state"),

@@ -30,14 +30,27 @@ _QUOTED = re.compile(r'"([^"]*)"')
 
 class DejaCueError(Exception):
     """Base of every error that dejacue raises on purpose; its message is one line:
-    "FILE: line 3: what is wrong; what to do"."""
+    "FILE: line 3: what is wrong; what to do".
+
+    >>> raise DejaCueError("cup.mp4: holds no video stream; give a video file")
+    Traceback (most recent call last):
+    dejacue.errors.DejaCueError: cup.mp4: holds no video stream; give a video file
+    """
 
     def __init__(self, message: str = "") -> None:
         super().__init__(one_line(message))
 
 
 class InputError(DejaCueError, ValueError):
-    """The input cannot be used as it is."""
+    """The input cannot be used as it is; it is a ValueError, too.
+
+    >>> import dejacue
+    >>> try:
+    ...     dejacue.open_video("kitchen.mp4")
+    ... except InputError as error:
+    ...     print(error)
+    kitchen.mp4: no such file or folder; check the path
+    """
 
 
 class SeveralProblems(InputError):

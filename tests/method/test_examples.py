@@ -858,7 +858,7 @@ def test_a_vocabulary_with_examples_is_written_and_read(tmp_path):
     ("array", "words"),
     [
         (np.float32(3), "rows × dimensions"),
-        (np.empty((0, 64), np.float32), "fewer rows"),
+        (np.empty((0, 64), np.float32), "of 0 rows"),
         (np.zeros((1, 64), np.float32), "zero vector"),
     ],
 )

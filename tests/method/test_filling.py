@@ -164,8 +164,8 @@ def test_every_call_and_every_kernel_gives_the_same_answer(with_times):
     for history, words in pairs:
         alone = locate(history, words)
         plain = locate(history, words, kernel="numpy").intervals
-        assert [replace(interval, score=0.0) for interval in plain] == [
-            replace(interval, score=0.0) for interval in alone
+        assert [structs.replace(interval, score=0.0) for interval in plain] == [
+            structs.replace(interval, score=0.0) for interval in alone
         ]
         assert [i.score for i in plain] == pytest.approx([i.score for i in alone], rel=1e-4)
         whole = analyse(history, words)

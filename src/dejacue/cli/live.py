@@ -76,7 +76,6 @@ def live(
     """Show which state the object is in while it is being filmed; Ctrl-C stops."""
     from dejacue.cli.find import NO_ANSWER, check_folder, write_folder
     from dejacue.files.findings import Provenance
-    from dejacue.finding.request import check_encoder
     from dejacue.masks._region import FIXED, WHOLE
     from dejacue.video.stream import is_stream, open_stream
 
@@ -85,7 +84,6 @@ def live(
     rate = values.get("rate")
     if output is not None:
         check_folder(output)
-    check_encoder(model)
     stream = is_stream(source)
     if stream and masks is not None:
         raise InputError(f"{source}: --masks needs a video file; for a stream give --box")

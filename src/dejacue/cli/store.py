@@ -47,7 +47,7 @@ store = typer.Typer(
 )
 StorePath = Annotated[Path, typer.Argument(metavar="STORE", help="File of the store.")]
 Ids = Annotated[list[str] | None, typer.Argument(metavar="[ID]...", help="Names of histories.")]
-ObjectSource = Annotated[
+Conditions = Annotated[
     list[str] | None,
     o.option(
         "Only histories that match NAME=PATTERN: id, object, source (kitchen*), or a name listed "
@@ -202,7 +202,7 @@ def _picture(history: Path) -> bytes | None:
 def ls(
     path: StorePath,
     id: Annotated[str | None, typer.Argument(help="Show the details of this history.")] = None,
-    where: ObjectSource = None,
+    where: Conditions = None,
     jsonl: Jsonl = False,
     thumbnail: Annotated[
         Path | None, o.option("Write the thumbnail of the history to this file (.jpg).")
@@ -300,7 +300,7 @@ def failures(
 
 
 @store.command()
-def rm(path: StorePath, ids: Ids = None, where: ObjectSource = None) -> None:
+def rm(path: StorePath, ids: Ids = None, where: Conditions = None) -> None:
     """Remove histories, by name or with --where: all of them, or none."""
     if bool(ids) == bool(where):
         raise InputError("give either names of histories or --where NAME=PATTERN")
@@ -337,7 +337,7 @@ def export(
     path: StorePath,
     output: Annotated[str, o.output("A folder or a .parquet file; also s3://… and others.")],
     kind: Annotated[str | None, o.option("npz or parquet (default: by the suffix).")] = None,
-    where: ObjectSource = None,
+    where: Conditions = None,
 ) -> None:
     """Export the histories as files for other tools."""
     kind = kind or ("parquet" if output.lower().endswith(".parquet") else "npz")
@@ -360,7 +360,7 @@ def query(
         ),
     ] = None,
     top: Annotated[int, o.option("Number of histories to list; 0: all.")] = 10,
-    where: ObjectSource = None,
+    where: Conditions = None,
     jsonl: Annotated[
         bool,
         o.option(

@@ -37,7 +37,7 @@ EXPORT_KINDS = ("npz", "parquet")
 PARQUET_GROUP_BYTES = 64 << 20  # of features
 MAX_THUMBNAIL_BYTES = 8192
 THUMBNAIL_SIDES = (160, 128, 96, 64)  # pixels, tried one after the other
-ObjectSource = Mapping[str, str]
+Conditions = Mapping[str, str]
 Text = str | None | Mapping[str, str | None]  # for all histories, or by id
 
 
@@ -220,7 +220,7 @@ class Store:
     def __iter__(self) -> Iterator[str]:
         return iter(self.ids())
 
-    def ids(self, where: ObjectSource | None = None) -> list[str]:
+    def ids(self, where: Conditions | None = None) -> list[str]:
         """Return the ids, in the order in which they were added."""
         with file.sqlite_errors(self.path):
             condition, values = file.condition(self._reader, where)
@@ -251,11 +251,11 @@ class Store:
         encoder, dimension = self._known
         return file.unpacked(self.path, entry, data, self.dtype, dimension or 1, encoder)
 
-    def histories(self, where: ObjectSource | None = None) -> Iterator[History]:
+    def histories(self, where: Conditions | None = None) -> Iterator[History]:
         """Yield histories in the order in which they were added."""
         return map(self.__getitem__, self.ids(where))
 
-    def rows(self, where: ObjectSource | None = None) -> Iterator[Stored]:
+    def rows(self, where: Conditions | None = None) -> Iterator[Stored]:
         """Yield what the store says of histories, without their features.
 
         where   {"object": "cup", "source": "kitchen*"}: id, object, source or a name in made_with
@@ -469,7 +469,7 @@ class Store:
         path: StrPath,
         kind: str = "npz",
         *,
-        where: ObjectSource | None = None,
+        where: Conditions | None = None,
         progress: Progress = silent,
     ) -> int:
         """Write the histories for others to read, and return how many.
@@ -555,7 +555,7 @@ class Store:
         readout: str | Readout = DEFAULT_READOUT,
         top: int | None = None,
         trust: bool = False,
-        where: ObjectSource | None = None,
+        where: Conditions | None = None,
         threads: int = 1,
         engine: str = "local",
         ray_address: str | None = None,

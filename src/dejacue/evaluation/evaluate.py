@@ -212,6 +212,15 @@ def evaluate(
 
     Of histories whose reference is complete also frame accuracy, F1@.10, .25 and .50 and edit score
     of all intervals; averages history → component → uniform over components.
+
+    >>> from dejacue import Interval, Reference, Timeline
+    >>> states = {"empty": ["an empty cup"], "full": ["a full cup"]}
+    >>> found = [Interval("empty", 0, 4), Interval("full", 5, 11)]
+    >>> timeline = Timeline.of(found, states, history_id="cup")
+    >>> true = Reference("cup", {"empty": [(0, 5)], "full": [(6, 11)]})
+    >>> scores = evaluate({"ours": timeline}, [true])
+    >>> round(scores.methods["ours"]["top1_tiou"].mean, 3)
+    0.845
     """
     truth = _by_history(references, "the references")
     if not truth:

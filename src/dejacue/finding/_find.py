@@ -153,6 +153,13 @@ def find(
     folder        where the finding, histories, masks, pictures and unfinished work are kept and
                   reused; None: nothing is written
     progress      see dejacue.progress; None: a bar in a notebook, silence elsewhere
+
+    >>> from dejacue.demo import write_demo
+    >>> scene = write_demo("cup", overwrite=True)
+    >>> video, words, masks = scene / "scene.mp4", scene / "vocabulary.yaml", scene / "Annotations"
+    >>> finding = find(video, words, masks=masks, objects=[1], encoder="mini")
+    >>> [(interval.state, round(interval.start_s, 2)) for interval in finding]
+    [('full', 0.0), ('half full', 3.42), ('empty', 6.33)]
     """
     return find_one(FindRequest(**locals()))
 
@@ -168,6 +175,12 @@ def find_each(
 
     objects   "all" (the default: each mask id is one), ids that are one object, or "1,2" and
               [[1], [2]] for several
+
+    >>> from dejacue.demo import write_demo
+    >>> scene = write_demo("cup", overwrite=True)
+    >>> video, words, masks = scene / "scene.mp4", scene / "vocabulary.yaml", scene / "Annotations"
+    >>> [finding.history.id for finding in find_each(video, words, masks=masks, encoder="mini")]
+    ['scene-1']
     """
     return find_all(FindRequest(video, states, objects=objects, **options))
 

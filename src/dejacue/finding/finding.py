@@ -66,6 +66,14 @@ class Finding:
     thumbnails   frame → JPEG of the frame with the object outlined; crops: of the object alone
     doubts       (window in frames of the file, sentence): where the tracker may be wrong
     warnings     what a reader must know of how it was made, the most severe first
+
+    >>> import dejacue
+    >>> from dejacue.demo import write_demo
+    >>> scene = write_demo("cup", overwrite=True)
+    >>> video, words, masks = scene / "scene.mp4", scene / "vocabulary.yaml", scene / "Annotations"
+    >>> finding = dejacue.find(video, words, masks=masks, objects=[1], encoder="mini")
+    >>> finding["full"][0].trust, finding.at(2.0)
+    ('more likely right', 'full')
     """
 
     history: History

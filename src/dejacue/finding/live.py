@@ -93,8 +93,8 @@ class Live:
         )
         name, templates = name_of(source), options.get("templates")
         known = read_history(calibrate) if isinstance(calibrate, str | os.PathLike) else calibrate
-        if encoder is None and self._teachers:
-            encoder = encoder_name(self._teachers[0].history)
+        if unwrapped(encoder)[0] is None and self._teachers:
+            encoder = Lazy(encoder_name(self._teachers[0].history), unwrapped(encoder)[1])
         self.encoder = loaded_encoder(encoder)
         check_teachers(self._teachers, self.encoder)
         self._info = EncoderInfo.of(self.encoder)

@@ -58,6 +58,10 @@ def check_words(
     history      also look at what the words find on it: a History, its file, a Finding, its folder
     encoder      default: that of the history, or siglip2; words with features (.npz) need none, but
                  only an encoder says which words it knows
+
+    >>> report = check_words({"empty": "an empty cup", "full": "a full cup"}, encoder="mini")
+    >>> report.notes[0]
+    '"empty" and "full" have only one description, ...'
     """
     finding = None if history is None else _finding(history)
     source, options = unwrapped(vocabulary)

@@ -296,6 +296,13 @@ class Masks:
     kind   indexed, binary, youtube-vos, stack, coco, boxes, or logits:NUMBER
     match  how frames find their masks: auto, stem, source, one-based or index
 
+    >>> from dejacue import open_masks
+    >>> from dejacue.demo import write_demo
+    >>> scene = write_demo("cup", overwrite=True)
+    >>> masks = open_masks(scene / "Annotations")
+    >>> masks.kind, masks.match, masks.ids()
+    ('indexed', 'auto', (1,))
+
     What ``locate_object`` says of them:
 
     objects    the id of a history → the mask ids that are its pieces (None: all)

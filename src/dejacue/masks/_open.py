@@ -55,6 +55,12 @@ def open_masks(
     match   one of MATCHES, see ``Matching``
     frames  how many frames the masks are for (``Video.length``), if it is known: it can tell what
             their numbers mean
+
+    >>> from dejacue.demo import write_demo
+    >>> scene = write_demo("cup", overwrite=True)
+    >>> masks = open_masks(scene / "Annotations")
+    >>> masks.kind, masks.ids(), len(masks)
+    ('indexed', (1,), 120)
     """
     threshold = check_kind(kind)
     check_path(path)

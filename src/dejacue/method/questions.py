@@ -34,6 +34,9 @@ class Question:
     frame     of the history; source: of the file, time_s: in seconds, where they are known
     expects   the answers by how likely each is, likeliest first; None: none of the states
     gain      the share of the frames that lie in the gap which it divides
+
+    >>> print(Question(12, {"empty": 0.7, "full": 0.3}, 0.5))
+    frame 12: empty 70 %, full 30 %
     """
 
     frame: int

@@ -83,6 +83,12 @@ class Diagnostics(msgspec.Struct, frozen=True):
     floor_active       whether the scale is its floor (1e-3; 1e-4): the response hardly varies
     run                the observed run the window lies in (bridged: all that it may cross)
     touches_run_edge   whether the state may go on where the object is not observed
+
+    >>> from dejacue import History, Vocabulary, locate
+    >>> cup = History([[1.0, 0.1]] * 6 + [[0.1, 1.0]] * 6)
+    >>> words = Vocabulary({"empty": "an empty cup", "full": "a full cup"}, [[1, 0], [0, 1]])
+    >>> locate(cup, words, readout="published", diagnostics=True)[0].diagnostics.run
+    Window(start=0, end=11)
     """
 
     residual_norm: float

@@ -103,6 +103,13 @@ class Evidence:
                above it, a frame is in the state; "odds": of log-odds, as likely as not
     labels     (N,) the number of the state that each frame is in, −1 for none; None where the
                readout gives windows alone
+
+    >>> from dejacue import History, Vocabulary
+    >>> cup = History([[1.0, 0.1]] * 6 + [[0.1, 1.0]] * 6)
+    >>> words = Vocabulary({"empty": "an empty cup", "full": "a full cup"}, [[1, 0], [0, 1]])
+    >>> from dejacue.method import evidence
+    >>> evidence(cup, words).responses.shape
+    (2, 12)
     """
 
     cosines: NDArray[np.float32]

@@ -13,8 +13,8 @@ from dejacue.records.interval import Interval, Window
 class Revision(msgspec.Struct, frozen=True):
     """Frames whose state was another one before; None: it was unknown, or they are in none.
 
-    >>> Revision(Window(3, 9), None, "full").to_dict()
-    {'start': 3, 'end': 9, 'was': None, 'now': 'full'}
+    >>> Revision(Window(3, 9), None, "full").now
+    'full'
     """
 
     window: Window

@@ -1,5 +1,4 @@
-"""Following boxes with NanoTrack in OpenCV; the real weights are those of $DEJACUE_NANO, or lie in
-../shared/models/nanotrack beside the checkout."""
+"""Following boxes with NanoTrack in OpenCV, with the real weights."""
 
 from __future__ import annotations
 
@@ -13,14 +12,13 @@ import numpy as np
 import pytest
 from helpers.errors import refused
 
-from dejacue import Prompt, load_tracker, open_masks, open_video, track
+from dejacue import Prompt, load_tracker, open_masks, open_video
 from dejacue.errors import MissingData, MissingExtra, extra
 from dejacue.files import read_history
-from dejacue.finding.job import Job
-from dejacue.finding.where import AtPrompts, InRegion
+from dejacue.finding.locate import locate_object
 from dejacue.masks import RegionMasks
 from dejacue.models.catalogue import model_named
-from dejacue.models.trackers import nano, propagate, read_notes
+from dejacue.models.trackers import nano, propagate, read_notes, track
 from dejacue.models.trackers.base import bounding_box
 from dejacue.models.trackers.follow import follow
 from dejacue.video.video import write_video
@@ -36,9 +34,13 @@ CUP = RNG.integers(0, 256, (SIDE // 8, SIDE // 8, 3)).repeat(8, axis=0).repeat(8
 
 @pytest.fixture(scope="session")
 def weights() -> Path:
-    folder = Path(os.environ.get("DEJACUE_NANO") or ROOT.parent / "shared" / "models" / "nanotrack")
+    """The folder DEJACUE_NANO; without it, tests are skipped (or fail where data is required)."""
+    folder = Path(os.environ.get("DEJACUE_NANO") or "nowhere").resolve()
     if not all((folder / name).is_file() for name in nano.WEIGHTS.files):
-        pytest.skip("the weights of NanoTrack are not here; set DEJACUE_NANO to their folder")
+        message = "the weights of NanoTrack are not here; set DEJACUE_NANO to their folder"
+        if os.environ.get("DEJACUE_REQUIRE_DATA"):
+            pytest.fail(message)
+        pytest.skip(message)
     return folder
 
 
@@ -243,22 +245,21 @@ def without_torch(monkeypatch) -> None:
 
 
 def test_without_torch_a_box_is_followed_by_nano(film, published, without_torch, tmp_path) -> None:
-    job = Job(video=film, where=AtPrompts(prompts=[Prompt(box=box(0))]))
-    observed = job.observe(folder=tmp_path / "out")
-    assert observed.tracker == "nano"
-    assert observed.notes.objects[1].seen == FRAMES
+    masks = locate_object(film, box=box(0), folder=tmp_path / "out")
+    assert masks.tracker == "nano"
+    notes = read_notes(masks.path)
+    assert notes is not None
+    assert notes.objects[1].seen == FRAMES
 
 
 def test_without_its_weights_the_box_stays_and_a_warning_says_what_would_follow_it(
     film, without_torch, tmp_path, monkeypatch
 ) -> None:
     monkeypatch.setenv("DEJACUE_WEIGHTS", str(tmp_path / "none"))
-    job = Job(video=film, where=AtPrompts(prompts=[Prompt(box=box(0))]))
-    observed = job.observe()
-    assert isinstance(observed.masks, RegionMasks)
-    stays = InRegion(prompts=[Prompt(box=box(0))])
-    assert Job(video=film, where=stays).observe().tracker == observed.tracker
-    (warning,) = (note for note in observed.warnings if note.severity == "doubtful")
+    masks = locate_object(film, box=box(0))
+    assert isinstance(masks, RegionMasks)
+    assert locate_object(film, box=box(0), fixed=True).tracker == masks.tracker
+    (warning,) = (note for note in masks.notes if note.severity == "doubtful")
     assert "nano would follow it as a box" in warning
     assert "1.8 MB" in warning
 

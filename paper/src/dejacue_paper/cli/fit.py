@@ -62,6 +62,8 @@ def _pairs(place: Path, ids: set[str], words: Path | None, encoder: str | None) 
         inside = sorted(path for path in place.iterdir() if path.is_dir() and holds_finding(path))
         if inside:
             return [pair for path in inside for pair in _pairs(path, ids, words, encoder)]
+        raise InputError(f"{place}: holds no findings; give one, or a folder of them")
+    if place.suffix.lower() != ".npz" and dejacue.Store.is_at(place):
         with dejacue.Store.open(place) as store:
             return _described([store[id] for id in store.ids() if id in ids], words, encoder)
     return _described([dejacue.files.read_history(place)], words, encoder)

@@ -84,6 +84,12 @@ def ingest(
     An error in the manifest is raised before anything is begun. After that, an item that fails is
     recorded in the store (``store.failures()``) and the others go on. What is in the store already,
     made from the same inputs, is skipped: to resume a run that was stopped or killed, repeat it.
+
+    >>> from dejacue.demo import write_demo
+    >>> folder = write_demo("cup", overwrite=True)
+    >>> line = {"id": "cup", "video": "cup/scene.mp4", "masks": "cup/Annotations"}
+    >>> print(ingest([line], "cups.dejacue", encoder="mini", workers=1))
+    1 added
     """
     ray = RayOptions(ray_address, actors, gpus_per_actor)
     ray.check(engine)

@@ -150,6 +150,8 @@ def first_prompts(
     box: Sequence[float] | None = None, point: Sequence[float] | None = None
 ) -> list[Prompt]:
     """Return what shows one object in the first frame; place_prompts checks it."""
+    if point is not None and not _are_numbers([point], 2):
+        raise InputError(f"point {brief(point, 60)}: a point is (x, y)")
     points: Any = () if point is None else ((*point, True),)
     return [] if box is None and point is None else [Prompt(box=box, points=points)]  # type: ignore[arg-type]
 

@@ -256,6 +256,10 @@ def load_tracker(
     sam2, sam2-tiny, edgetam, …   SAM 2.1 and others through transformers (dejacue[track])
     nano                          boxes, through OpenCV (dejacue[nano])
     others                        plug-ins (dejacue.trackers)
+
+    >>> load_tracker("sam3")
+    Traceback (most recent call last):
+    dejacue.errors.InputError: ...
     """
     if name is None:
         name = default_tracker()
