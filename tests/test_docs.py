@@ -117,15 +117,6 @@ def test_the_overview_of_the_paper_leads_to_each_of_its_pages() -> None:
     assert pages <= set(links(ROOT / "paper/README.md"))
 
 
-def words(page: Path) -> int:
-    return len(page.read_text(encoding="utf-8").split())
-
-
-def test_the_documentation_of_the_product_can_be_read_in_a_day() -> None:
-    assert words(ROOT / "README.md") <= 700
-    assert sum(map(words, PRODUCT)) <= 35_000
-
-
 def test_the_glossary_has_every_command_at_the_top_in_a_row() -> None:
     text = (ROOT / "docs/glossary.md").read_text(encoding="utf-8")
     rows = re.findall(r"^\| `(\w+)` \|", text.partition("## Commands")[2], re.MULTILINE)

@@ -227,7 +227,7 @@ def test_the_weights_are_known_by_name(published, weights) -> None:
     model = model_named("nano")
     assert (model.state, model.kind, model.needs) == ("ready", "tracker", "nano")
     assert sum((weights / name).stat().st_size for name in nano.WEIGHTS.files) == nano.BYTES
-    (line,) = model.lines()
+    (line,) = model.to_dict()["download"]
     assert f"https://{nano.WEIGHTS.repository}/{nano.WEIGHTS.revision}/" in line
 
 
