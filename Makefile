@@ -93,7 +93,7 @@ sanitize: ## the kernel's tests under AddressSanitizer and UndefinedBehaviorSani
 	cd tests && LD_PRELOAD="$$(cc -print-file-name=libasan.so) $$(cc -print-file-name=libubsan.so)" \
 	  ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=print_stacktrace=1 DEJACUE_FUZZ=1000 \
 	  ../.venv-sanitize/bin/python -m pytest method/test_kernel.py \
-	  method/test_scan.py method/test_contrast.py method/test_joint.py video/test_pixels.py \
+	  method/test_scan.py method/test_contrast.py video/test_pixels.py \
 	  masks/test_png.py
 
 fuzz: $(VENV)/.developer ## thousands of altered files of every kind, odd requests, batches for the kernel
