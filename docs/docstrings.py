@@ -1,4 +1,5 @@
-"""Docstrings for the site: what they list in columns (name, spaces, text) becomes a table."""
+"""Docstrings for the site: what they list in columns (name, spaces, text) becomes a table, an
+example becomes code."""
 
 from __future__ import annotations
 
@@ -19,6 +20,8 @@ class Columns(griffe.Extension):
 
 def as_table(paragraph: str) -> str:
     """The paragraph as it is, or its lines before the first item and the items as a table."""
+    if paragraph.startswith(">>>"):
+        return f"```pycon\n{paragraph}\n```"
     before: list[str] = []
     items: list[list[str]] = []
     column = 0
