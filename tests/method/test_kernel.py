@@ -16,9 +16,8 @@ from hypothesis import strategies as st
 from dejacue import History
 from dejacue.method._labelling import label, nodes_for
 from dejacue.method.coordinates import unit_rows
-from dejacue.method.durations import PUBLISHED, Grid, fitting
 from dejacue.method.kernel import engine
-from dejacue.method.scan_readout import schedule_of
+from dejacue.method.scan_readout import PUBLISHED, Grid, fitting, schedule_of
 from dejacue.method.states import gaussian, search, search_parts, stretches
 
 pytestmark = pytest.mark.skipif(not BUILDS, reason="the compiled kernel could not be built here")

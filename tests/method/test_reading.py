@@ -8,7 +8,7 @@ import pytest
 from msgspec import structs
 
 from dejacue import History, InputError, Vocabulary, locate
-from dejacue.method import Reading, trust
+from dejacue.method import Reading, timeline
 from dejacue.method._labelling import best_path, leads, levels_of, nodes_for, with_none
 from dejacue.method.kernel import compiled, engine
 from dejacue.method.localization import analyse
@@ -393,9 +393,9 @@ def test_states_that_look_like_the_others_are_named_as_doubtful():
 
 
 def test_how_far_looks_lie_apart_is_computed_once(monkeypatch):
-    calls, separation = [], trust.separation
+    calls, separation = [], timeline.separation
     monkeypatch.setattr(
-        trust, "separation", lambda *given: calls.append(given) or separation(*given)
+        timeline, "separation", lambda *given: calls.append(given) or separation(*given)
     )
     scene = generate(3)
     analyse(scene.history, scene.vocabulary)

@@ -17,8 +17,7 @@ from dejacue.errors import InputError, StrPath, named
 from dejacue.files.histories import by_file, read_vocabulary
 from dejacue.finding.request import Lazy, loaded_encoder, unwrapped
 from dejacue.method.coordinates import check_pair
-from dejacue.method.localization import analyse
-from dejacue.method.plan import ReadOptions
+from dejacue.method.localization import ReadOptions, analyse
 from dejacue.method.teaching import Confirmed, taught
 from dejacue.models.encoders import (
     ENCODERS,

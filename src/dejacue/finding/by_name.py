@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from dejacue.atomic import write_bytes
 from dejacue.errors import InputError, counted, first_line
 from dejacue.finding.build import EncoderInfo
-from dejacue.method._timelines import in_frames
+from dejacue.method.readout import in_frames
 from dejacue.models.catalogue import check_models
 from dejacue.models.detectors import Detection, Detector, ObjectSearch, find_objects, load_detector
 from dejacue.models.detectors.base import merged

@@ -31,7 +31,7 @@ from dejacue.finding.request import FindRequest, Lazy, loaded_encoder, unwrapped
 from dejacue.masks import Region, RegionMasks
 from dejacue.masks.reader import MIN_NOTED_OUTSIDE, share_outside
 from dejacue.method.live import DELAY_S, LiveReading
-from dejacue.method.plan import DEFAULT_READOUT, ReadOptions
+from dejacue.method.localization import DEFAULT_READOUT, ReadOptions
 from dejacue.method.readout import Readout
 from dejacue.models.encoders import Encoder, encoder_name
 from dejacue.models.trackers.base import box_mask

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from dejacue.finding.build import EncoderInfo
     from dejacue.finding.finding import Finding, Like
     from dejacue.finding.locate import MaskSource, Objects
-    from dejacue.method.plan import ReadOptions
+    from dejacue.method.localization import ReadOptions
     from dejacue.method.readout import Readout
     from dejacue.models.detectors.base import Detector
     from dejacue.models.encoders import Encoder
@@ -302,7 +302,7 @@ class FindRequest:
     @property
     def reading(self) -> "ReadOptions":
         """Return the options of the reading; the order is that of a timeline."""
-        from dejacue.method.plan import DEFAULT_READOUT, as_readout
+        from dejacue.method.localization import DEFAULT_READOUT, as_readout
         from dejacue.method.timeline import Reading
 
         options: ReadOptions = (

@@ -18,13 +18,12 @@ from msgspec.structs import replace
 from numpy.typing import ArrayLike, NDArray
 
 from dejacue.errors import InputError
-from dejacue.method._timelines import times_and_source
 from dejacue.method.announced import NOISE_S, Announced, revisions
 from dejacue.method.coordinates import Coordinates, check_pair, query_directions
 from dejacue.method.filling import filling_of
 from dejacue.method.live_rows import RATE, UNKNOWN, LiveRows, levels, supposed
-from dejacue.method.plan import DEFAULT_READOUT, Plan
-from dejacue.method.readout import Readout
+from dejacue.method.localization import DEFAULT_READOUT, Plan
+from dejacue.method.readout import Readout, times_and_source
 from dejacue.method.state_readout import is_count, is_number
 from dejacue.method.states import MIN_SCALE
 from dejacue.method.timeline import Reading, ReadingView

@@ -15,7 +15,7 @@ import numpy as np
 from dejacue.errors import InputError
 from dejacue.method.coordinates import check_pair
 from dejacue.method.known_frames import HALF, KnownFrames
-from dejacue.method.plan import Plan
+from dejacue.method.localization import Plan
 from dejacue.method.state_readout import StateReadout, StateView, is_count
 from dejacue.method.timeline import Reading
 from dejacue.records import History, Vocabulary

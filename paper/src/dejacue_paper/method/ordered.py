@@ -23,9 +23,8 @@ import numpy as np
 from dejacue.errors import InputError, counted
 from dejacue.method import _labelling as labelling
 from dejacue.method._labelling import Order
-from dejacue.method._timelines import in_frames, quoted
 from dejacue.method.known_frames import HALF
-from dejacue.method.readout import Readout, View, Windows
+from dejacue.method.readout import Readout, View, Windows, in_frames, quoted
 from dejacue.method.segmentation import STILL, reduced
 from dejacue.method.state_readout import Known, StateReadout, StateView, is_number, occurrences
 from dejacue.records import History, Note, Vocabulary, Window
