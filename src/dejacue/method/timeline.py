@@ -55,7 +55,7 @@ from numpy.typing import NDArray
 from dejacue.errors import InputError
 from dejacue.method import _labelling as labelling
 from dejacue.method import known_frames
-from dejacue.method._labelling import Nodes, Order
+from dejacue.method._labelling import Nodes
 from dejacue.method.coordinates import query_directions
 from dejacue.method.filling import Filling
 from dejacue.method.kernel import Engine
@@ -81,6 +81,7 @@ OF_EXAMPLES = 0.5  # share of the cost of a switch between gains of examples
 SMALL = 1e-3  # least distance between levels of similarity
 MAX_MOMENTS = 64  # frames, evenly spread, that stand for the looks of a history
 ALIKE = 0.22  # the highest L of a state, lowest tenth on half A, by reproduce beyond-trust
+Order = tuple[str, ...] | None  # of states, by name
 
 
 class ReadingView(StateView):
@@ -334,7 +335,7 @@ class Reading(StateReadout):
             raise InputError(f"{problem}, not {self.switch!r} and {self.stay!r}")
         if not isinstance(self.irreversible, bool):
             raise InputError(f"irreversible must be true or false, not {self.irreversible!r}")
-        order = labelling.checked_order(self.order)
+        order = checked_order(self.order)
         vars(self).update(switch=float(self.switch), stay=int(self.stay), order=order)
 
     def path(
@@ -510,7 +511,7 @@ def with_none(gains: Floats) -> Floats:
 
 def windows_around(f: Floats, facts: KnownFrames, cuts: Ints) -> list[list[ScoredWindow]]:
     """Return per state, in time, the windows that belong to its named frames."""
-    lead = known_frames.leads(f, facts)
+    lead = known_frames.leads(f, facts.exhaustive)
     windows: list[list[ScoredWindow]] = []
     for state in range(facts.states):
         parts = facts.open_parts(state, cuts)
@@ -611,3 +612,13 @@ def second_opinion(
         either = ends - starts + end[row] - start[row] + 2 - common
         agreement[row] = float((common / either).mean())
     return agreement
+
+
+def checked_order(order: object) -> Order:
+    """Return an order as a tuple of names; refuse fewer than two, and a name given twice."""
+    if order is None:
+        return None
+    names = (order,) if isinstance(order, str) else tuple(order)  # type: ignore[arg-type]
+    if len(set(names)) != len(names) or len(names) < 2:
+        raise InputError("an order names at least two states, each of them once")
+    return names
