@@ -17,7 +17,7 @@ from dejacue.method.questions import next_question
 from dejacue.method.states import contrast_norms
 from dejacue.method.timeline import stretches
 from dejacue.records import Window
-from dejacue.records.example import examples_of
+from dejacue.records.vocabulary import examples_of
 from dejacue_paper.data.synthetic import generate
 
 ENGINES = (*compiled(), "numpy")

@@ -190,7 +190,7 @@ def find(
     from dejacue.files.histories import vocabulary_yaml
     from dejacue.method.localization import ReadOptions
     from dejacue.models.trackers import default_tracker
-    from dejacue.records.example import NONE
+    from dejacue.records.vocabulary import NONE
 
     texts = dict(o.pairs(settings, "--set", "KEY=VALUE, as in --set smoothing=0.8s"))
     values = {key: o.setting_value(key, texts.pop(key)) for key in o.SETTINGS if key in texts}

@@ -71,7 +71,7 @@ from dejacue.models.encoders import Encoder, encoder_name
 from dejacue.models.trackers import Prompt, Tracker
 from dejacue.progress import Progress, default_progress
 from dejacue.records import History, Note, Vocabulary, Window
-from dejacue.records.example import NONE
+from dejacue.records.vocabulary import NONE
 from dejacue.report.thumbnails import PictureAlbum
 from dejacue.video.video import Video
 

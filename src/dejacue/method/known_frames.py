@@ -37,7 +37,7 @@ from dejacue.method.kernel import Engine
 from dejacue.method.scan import ScoredWindow
 from dejacue.records import History, Vocabulary
 from dejacue.records.arrays import Flags, Floats, Ints
-from dejacue.records.example import NONE, Example
+from dejacue.records.vocabulary import NONE, Example
 
 Rows = NDArray[np.float32]
 Smoothing = tuple[Ints, Floats]  # where stretches begin, and weights by distance

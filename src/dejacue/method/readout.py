@@ -20,10 +20,10 @@ from dejacue.method.filling import Filling, filling_of
 from dejacue.method.kernel import Engine
 from dejacue.records import Diagnostics, Evidence, History, Note, Timeline, Vocabulary, Window
 from dejacue.records.arrays import Floats, Ints
-from dejacue.records.example import NONE, Example
 from dejacue.records.history import MEANINGLESS
 from dejacue.records.note import in_order
 from dejacue.records.timeline import NO_FRAME, Subject, read_only
+from dejacue.records.vocabulary import NONE, Example
 
 if TYPE_CHECKING:
     from functools import cached_property as cached_property
