@@ -40,7 +40,6 @@ from dejacue.models.encoders import (
 )
 from dejacue.models.encoders.base import encode_vocabulary
 from dejacue.records import Example, History, Note, Timeline, Vocabulary
-from dejacue.records.note import in_order
 from dejacue.records.vocabulary import NONE, examples_of, from_history
 from dejacue.video._sampling import Unreadable
 from dejacue.video.images import is_image, read_rgb
@@ -219,7 +218,7 @@ def read(
         check_pair(history, vocabulary)
     with named(source):
         timeline = analyse(history, vocabulary, **options)
-    return timeline.replace(notes=in_order((*notes, *timeline.notes))) if notes else timeline
+    return timeline.replace(notes=(*notes, *timeline.notes)) if notes else timeline
 
 
 KINDS = "a picture (cup.jpg), or a frame of a video or history (kitchen.mp4@120)"

@@ -212,7 +212,7 @@ def timeline_of(views: Iterable[View]) -> Timeline:
     while some := list(islice(remaining, VIEWS_AT_A_TIME)):
         view = some[0]
         view.readout.find_each(some)
-        subjects += map(_subject, some)
+        subjects += [_subject(view, _notes(view)) for view in some]
         parts += map(_columns, some)
     subject = np.repeat(np.arange(len(parts)), [len(part["start"]) for part in parts])
     columns = {"subject": subject}
@@ -228,18 +228,18 @@ def timeline_of(views: Iterable[View]) -> Timeline:
 
 def analysis_of(view: View, *, diagnostics: bool = False, hints: bool = False) -> Timeline:
     """Return everything that a readout says of one history."""
-    subject, columns = _subject(view), _columns(view)
+    columns, notes = _columns(view), _notes(view)
     columns["subject"] = np.zeros(len(columns["start"]), np.int64)
     if (confidence := view.confidences()) is not None:
         columns["confidence"] = confidence
     rows = _in_time(columns)
     columns = {name: column[rows] for name, column in columns.items()}
-    if hints and not view.history.still and not subject.meaningless:
-        notes = *_same_windows(view.vocabulary, columns), *view.hints()
-        subject = subject._replace(notes=in_order((*subject.notes, *notes)))
+    meaningless = any(note.severity == "meaningless" for note in notes)
+    if hints and not view.history.still and not meaningless:
+        notes += (*_same_windows(view.vocabulary, columns), *view.hints())
     why = _diagnostics(view, rows, columns) if diagnostics else None
     settings = settings_of(view.readout, view.coordinates.name)
-    return Timeline([subject], columns, settings, view.evidence, why)
+    return Timeline([_subject(view, notes)], columns, settings, view.evidence, why)
 
 
 def _in_time(columns: Mapping[str, NDArray[Any]]) -> Ints:
@@ -285,22 +285,20 @@ def times_and_source(view: View, windows: Windows) -> dict[str, NDArray[Any]]:
     return columns
 
 
-def _subject(view: View) -> Subject:
+def _subject(view: View, notes: Sequence[Note]) -> Subject:
     history, vocabulary = view.history, view.vocabulary
-    notes = _notes(view)
-    if vocabulary.frame_examples:
-        notes = in_order((*notes, *view.fact_notes()))
-    return Subject(history.id, history.encoder or vocabulary.encoder, vocabulary.states, notes)
+    encoder, ordered = history.encoder or vocabulary.encoder, in_order(notes) if notes else ()
+    return Subject(history.id, encoder, vocabulary.states, ordered)
 
 
-def _notes(view: View) -> tuple[Note, ...]:
+def _notes(view: View) -> list[Note]:
     history, vocabulary, directions = view.history, view.vocabulary, view.directions
     notes = [*view.readout.notes(history), *_example_notes(history, vocabulary)]
     if history.made_with is not None and (reason := history.made_with.get(MEANINGLESS)):
         notes.append(Note(reason, "meaningless"))
     elif history.still:
         notes.append(STILL_WITH_FACTS if vocabulary.frame_examples or vocabulary.changes else STILL)
-    if directions.any_fallback:
+    if directions.fallback.any():
         texts = [f'"{vocabulary.descriptions[q]}"' for q in np.flatnonzero(directions.fallback)]
         notes.append(
             Note(
@@ -309,7 +307,7 @@ def _notes(view: View) -> tuple[Note, ...]:
                 "doubtful",
             )
         )
-    return in_order(notes) if notes else ()
+    return [*notes, *view.fact_notes()] if vocabulary.frame_examples else notes
 
 
 def _example_notes(history: History, vocabulary: Vocabulary) -> list[Note]:
