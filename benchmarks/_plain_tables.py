@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from dejacue.method.durations import PUBLISHED
+from dejacue.method.scan_readout import PUBLISHED
 
 
 def unit(rows: np.ndarray) -> np.ndarray:

@@ -12,9 +12,8 @@ import numpy as np
 from _common import Parser, best
 
 from dejacue import locate
-from dejacue.method.durations import PUBLISHED
 from dejacue.method.kernel import engine
-from dejacue.method.scan_readout import schedule_of
+from dejacue.method.scan_readout import PUBLISHED, schedule_of
 from dejacue_paper import generate
 
 READOUTS = ("published", "contrast", "timeline")

@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 from _common import Parser, timed
 
-from dejacue.finding.build import build_histories
+from dejacue.finding._encode import build_histories
 from dejacue.models.encoders.siglip import TorchSiglip
 from dejacue.video.crops import crop, picture
 from dejacue.video.video import Frame

@@ -132,7 +132,7 @@ def decoded(line: dict) -> Iterator[object]:
 
 def seen(line: dict, cropped: bool) -> Iterator[object]:
     from dejacue import open_masks, open_video
-    from dejacue.finding.build import EncoderInfo
+    from dejacue.models.encoders.base import EncoderInfo
 
     encoder = EncoderInfo("none", 768, 224, 32, {})
     masks = open_masks(line["masks"])

@@ -22,7 +22,7 @@ import numpy as np
 from _common import Parser
 
 from dejacue import open_masks, open_video
-from dejacue.finding.build import build_histories
+from dejacue.finding._encode import build_histories
 from dejacue.models.encoders import Encoder
 from dejacue.models.encoders.mini import Mini
 

@@ -27,9 +27,8 @@ from dejacue import History, Vocabulary, locate
 from dejacue.errors import MissingData
 from dejacue.method import locate_many
 from dejacue.method.coordinates import as_coordinates, query_directions
-from dejacue.method.durations import PUBLISHED, Grid, fitting
 from dejacue.method.kernel import compiled, engine
-from dejacue.method.scan_readout import schedule_of
+from dejacue.method.scan_readout import PUBLISHED, Grid, fitting, schedule_of
 from dejacue_paper import load_release
 
 D, Q = 768, 4
@@ -224,7 +223,7 @@ def memory(table: Table, name: str, longest: int) -> None:
         return
     code = (
         "import sys, numpy as np\n"
-        "from dejacue.method.durations import Grid\n"
+        "from dejacue.method.scan_readout import Grid\n"
         "from dejacue.method.kernel import engine\n"
         "from dejacue.method.scan_readout import schedule_of\n"
         "n = int(sys.argv[1])\n"

@@ -6,7 +6,7 @@ from helpers.errors import refused
 
 from dejacue import InputError, Vocabulary, locate
 from dejacue.method.contrast import Contrast
-from dejacue.method.plan import Plan
+from dejacue.method.localization import Plan
 from dejacue_paper.data.synthetic import generate
 from dejacue_paper.method.absence import null_scores, p_values, state_p_values, unrelated_to
 

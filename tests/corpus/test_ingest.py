@@ -34,7 +34,7 @@ from dejacue.corpus.ingest.manifest import MAX_PROBLEMS, as_items
 from dejacue.corpus.ingest.worker import Decoding, decode
 from dejacue.errors import Cancelled, MissingExtra, SeveralProblems, extra
 from dejacue.files import read_history, remote
-from dejacue.finding.build import EncoderInfo
+from dejacue.models.encoders.base import EncoderInfo
 from dejacue.report.thumbnails import Album
 
 

@@ -14,10 +14,10 @@ from PIL import Image
 from dejacue import History, InputError, Vocabulary, locate
 from dejacue.files import partial, read_history
 from dejacue.files.partial import PartialRows
-from dejacue.finding.build import EncoderInfo, build_histories, prefetch
+from dejacue.finding._encode import build_histories, prefetch
 from dejacue.masks import open_masks
 from dejacue.models.encoders import encode_vocabulary, load_encoder
-from dejacue.models.encoders.base import Encoder
+from dejacue.models.encoders.base import Encoder, EncoderInfo
 from dejacue.video.crops import crop, fit
 from dejacue.video.video import Frame, open_video
 from dejacue_paper.data.rendered import render, write_scene

@@ -21,7 +21,7 @@ from dejacue.masks import open_masks
 from dejacue.models.detectors import Detection
 from dejacue.models.trackers import read_notes
 from dejacue.records._html import COLOURS
-from dejacue.records.example import Example
+from dejacue.records.vocabulary import Example
 from dejacue.video.video import open_video, write_video
 
 EXAMPLES = {"early": [0], "late": [40]}

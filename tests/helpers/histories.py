@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from dejacue import History, Masks, load_encoder, locate_object, open_video
-from dejacue.finding.build import build_histories
+from dejacue.finding._encode import build_histories
 
 
 def build_history(

@@ -16,7 +16,8 @@ from dejacue.method.contrast import Contrast
 from dejacue.method.coordinates import COORDINATES, query_directions
 from dejacue.method.kernel import compiled, engine
 from dejacue.method.localization import analyse
-from dejacue.method.states import auto_bridge, search, smooth
+from dejacue.method.state_readout import auto_bridge
+from dejacue.method.states import search, smooth
 from dejacue_paper.data.synthetic import generate
 
 ENGINES = [engine(name) for name in (*compiled(), "numpy")]

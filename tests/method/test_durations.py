@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dejacue.method import Grid, Scan
-from dejacue.method import durations as d
+from dejacue.method import scan_readout as d
 
 
 def test_the_published_schedules_have_their_published_sizes() -> None:

@@ -23,7 +23,7 @@ from dejacue import (
 )
 from dejacue.evaluation import best_tiou
 from dejacue.files import read_vocabulary, write_history, write_vocabulary
-from dejacue.finding.examples import resolved
+from dejacue.finding._readout import resolved
 from dejacue.method import (
     Contrast,
     Reading,
@@ -38,7 +38,7 @@ from dejacue.method.kernel import compiled, engine
 from dejacue.method.localization import analyse
 from dejacue.method.state_readout import NOISE
 from dejacue.method.teaching import Teacher, taught
-from dejacue.records.example import examples_of, from_text
+from dejacue.records.vocabulary import examples_of, from_text
 from dejacue_paper import generate
 from dejacue_paper.data.synthetic import ar1
 

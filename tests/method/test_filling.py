@@ -14,7 +14,7 @@ from dejacue.method.filling import filling_of
 from dejacue.method.known_frames import KnownFrames
 from dejacue.method.localization import analyse
 from dejacue.method.timeline import Reading
-from dejacue.records.example import Example
+from dejacue.records.vocabulary import Example
 from dejacue.video._sampling import FrameChoice
 from dejacue_paper import generate
 

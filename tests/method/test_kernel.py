@@ -16,10 +16,10 @@ from hypothesis import strategies as st
 from dejacue import History
 from dejacue.method._labelling import label, nodes_for
 from dejacue.method.coordinates import unit_rows
-from dejacue.method.durations import PUBLISHED, Grid, fitting
 from dejacue.method.kernel import engine
-from dejacue.method.scan_readout import schedule_of
-from dejacue.method.states import gaussian, search, search_parts, stretches
+from dejacue.method.scan_readout import PUBLISHED, Grid, fitting, schedule_of
+from dejacue.method.state_readout import gaussian, stretches_of
+from dejacue.method.states import search, search_parts
 
 pytestmark = pytest.mark.skipif(not BUILDS, reason="the compiled kernel could not be built here")
 ORACLE = engine("numpy")
@@ -94,7 +94,7 @@ def check_scan(seed: int, most_frames: int, least_queries: int = 1) -> None:
 def check_states(seed: int, most_frames: int, least_states: int = 1) -> None:
     """Compare smoothing, contrast and labelling of every build with numpy, step by step."""
     rng, history, queries = random_case(seed, most_frames, least_states)
-    cuts = stretches(history, int(rng.choice([0, 1, 3, 10**6])))
+    cuts = stretches_of(history, int(rng.choice([0, 1, 3, 10**6])))
     weights = gaussian(float(rng.choice([0.0, 0.4, 4.0, 300.0])), history.span)
     cosines = ORACLE.cosines(history, queries)
     smooth = history.frames, cuts, weights

@@ -17,8 +17,8 @@ from dejacue.masks._region import sees_whole_picture
 from dejacue.method import Contrast, LiveReading, Reading
 from dejacue.method.localization import analyse
 from dejacue.records import Interval
-from dejacue.records.example import examples_of
 from dejacue.records.update import Update
+from dejacue.records.vocabulary import examples_of
 from dejacue_paper import generate
 from dejacue_paper.data.rendered import render, write_scene
 

@@ -14,8 +14,8 @@ import dejacue
 from dejacue import History, Vocabulary, method
 from dejacue.method import Grid, Scan
 from dejacue.method import localization as locating
-from dejacue.method._timelines import STILL
 from dejacue.method.kernel import compiled
+from dejacue.method.readout import STILL
 from dejacue_paper import generate
 from dejacue_paper.method.windows import description_windows
 

@@ -8,15 +8,16 @@ import pytest
 from msgspec import structs
 
 from dejacue import History, InputError, Vocabulary, locate
-from dejacue.method import Reading, trust
-from dejacue.method._labelling import best_path, leads, levels_of, nodes_for, with_none
+from dejacue.method import Reading, timeline
+from dejacue.method._labelling import best_path, levels_of, nodes_for, with_none
 from dejacue.method.kernel import compiled, engine
+from dejacue.method.known_frames import leads
 from dejacue.method.localization import analyse
 from dejacue.method.questions import next_question
 from dejacue.method.states import contrast_norms
 from dejacue.method.timeline import stretches
 from dejacue.records import Window
-from dejacue.records.example import examples_of
+from dejacue.records.vocabulary import examples_of
 from dejacue_paper.data.synthetic import generate
 
 ENGINES = (*compiled(), "numpy")
@@ -106,7 +107,7 @@ def test_of_equal_labellings_the_one_that_stays_and_of_equal_states_the_first_wi
 
 def test_leads_compare_a_state_with_its_strongest_sibling():
     rows = np.array([[1.0, 5.0], [2.0, 0.0], [4.0, 3.0]])
-    assert leads(rows).tolist() == [[-3.0, 2.0], [-2.0, -5.0], [2.0, -2.0]]
+    assert leads(rows, exhaustive=True).tolist() == [[-3.0, 2.0], [-2.0, -5.0], [2.0, -2.0]]
 
 
 def test_levels_lie_half_way_between_inside_and_outside():
@@ -393,9 +394,9 @@ def test_states_that_look_like_the_others_are_named_as_doubtful():
 
 
 def test_how_far_looks_lie_apart_is_computed_once(monkeypatch):
-    calls, separation = [], trust.separation
+    calls, separation = [], timeline.separation
     monkeypatch.setattr(
-        trust, "separation", lambda *given: calls.append(given) or separation(*given)
+        timeline, "separation", lambda *given: calls.append(given) or separation(*given)
     )
     scene = generate(3)
     analyse(scene.history, scene.vocabulary)

@@ -14,8 +14,7 @@ from msgspec import structs
 from dejacue import History, Vocabulary, locate
 from dejacue.method import Contrast, Scan, evidence, locate_many
 from dejacue.method.kernel import engine
-from dejacue.method.localization import analyse
-from dejacue.method.plan import PRESETS, READOUTS, Plan
+from dejacue.method.localization import PRESETS, READOUTS, Plan, analyse
 from dejacue_paper import Peak, generate
 
 
@@ -41,12 +40,12 @@ class Counted:
 def test_a_reading_computes_the_cosines_once(readout, monkeypatch) -> None:
     scene = generate(3, recurrences=3)
     counted = Counted(engine())
-    monkeypatch.setattr("dejacue.method.plan.engine_named", lambda name: counted)
-    from dejacue.method import plan
+    monkeypatch.setattr("dejacue.method.localization.engine_named", lambda name: counted)
+    from dejacue.method.localization import Plan
 
-    plan.Plan.of.cache_clear()
+    Plan.of.cache_clear()
     timeline = analyse(scene.history, scene.vocabulary, readout=readout, diagnostics=True)
-    plan.Plan.of.cache_clear()
+    Plan.of.cache_clear()
     second_opinion = ["cosines"] if readout == "timeline" else []  # of each description alone
     assert counted.calls[1:] == second_opinion
     assert timeline.evidence.responses.shape == (len(scene.vocabulary), len(scene.history))

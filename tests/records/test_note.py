@@ -82,8 +82,8 @@ def test_the_documentation_lists_every_note_with_its_severity() -> None:
     assert len(literals) > 20
     for severity, text, place in literals:
         assert any(severity == other and text in row for other, row in rows), (place, text)
-    from dejacue.finding.build import UNKNOWN_PICTURES
     from dejacue.models.encoders import UNKNOWN_WORDS
+    from dejacue.models.encoders.base import UNKNOWN_PICTURES
 
     known = [
         *literals,

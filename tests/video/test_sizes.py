@@ -18,7 +18,7 @@ from helpers.still_tracker import register
 from PIL import Image
 
 from dejacue import InputError
-from dejacue.finding.build import MAX_BUFFERED_BYTES, prefetch
+from dejacue.finding._encode import MAX_BUFFERED_BYTES, prefetch
 from dejacue.masks import open_masks
 from dejacue.report.contact_sheet import contact_sheet, with_boxes
 from dejacue.report.thumbnails import thumbnail

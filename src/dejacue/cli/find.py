@@ -64,7 +64,7 @@ class FoundFormat(StrEnum):
 
 def _readout_settings(name: str) -> list[str]:
     from dejacue.cli.readouts import setting_names
-    from dejacue.method.plan import as_readout
+    from dejacue.method.localization import as_readout
 
     return setting_names(as_readout(name))
 
@@ -188,9 +188,9 @@ def find(
     """
     from dejacue.cli.readouts import readout_from
     from dejacue.files.histories import vocabulary_yaml
-    from dejacue.method.plan import ReadOptions
+    from dejacue.method.localization import ReadOptions
     from dejacue.models.trackers import default_tracker
-    from dejacue.records.example import NONE
+    from dejacue.records.vocabulary import NONE
 
     texts = dict(o.pairs(settings, "--set", "KEY=VALUE, as in --set smoothing=0.8s"))
     values = {key: o.setting_value(key, texts.pop(key)) for key in o.SETTINGS if key in texts}
@@ -602,7 +602,7 @@ def _check(
     """Refuse, before the work, outputs that cannot be written or that are read here."""
     from dejacue.files.findings import DOCUMENT, holds_finding
     from dejacue.finding._find import names_states
-    from dejacue.method.plan import DEFAULT_READOUT, as_readout
+    from dejacue.method.localization import DEFAULT_READOUT, as_readout
     from dejacue.method.strips import marked_states
 
     if outputs.questions is not None and outputs.questions < 1:

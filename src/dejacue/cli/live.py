@@ -306,7 +306,7 @@ def strip(update: Update, states: Sequence[str], closed: Sequence[Interval]) -> 
 
 
 def _print_changes() -> Callable[[Update], None]:
-    from dejacue.method._timelines import in_frames
+    from dejacue.method.readout import in_frames
 
     printed: str | None = None
 
@@ -329,7 +329,7 @@ def _print_changes() -> Callable[[Update], None]:
 
 
 def _window(interval: Interval) -> str:
-    from dejacue.method._timelines import in_frames
+    from dejacue.method.readout import in_frames
 
     times = interval.times_s
     seconds = "" if times is None else " ({:.2f} – {:.2f} s)".format(*times)

@@ -125,7 +125,7 @@ results_option = partial(option, panel="Results")
 
 
 def _readouts() -> list[str]:
-    from dejacue.method.plan import READOUTS
+    from dejacue.method.localization import READOUTS
 
     return sorted({*READOUTS, "published"})
 

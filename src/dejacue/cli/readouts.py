@@ -8,9 +8,9 @@ from typing import Any, TypeVar, get_type_hints
 
 from dejacue.cli.options import bad_setting, setting_value
 from dejacue.errors import InputError
-from dejacue.method.durations import SCHEDULES, as_durations
-from dejacue.method.plan import PRESETS, as_readout
+from dejacue.method.localization import PRESETS, as_readout
 from dejacue.method.readout import Readout
+from dejacue.method.scan_readout import SCHEDULES, as_durations
 from dejacue.method.state_readout import AUTO
 from dejacue.method.timeline import Reading
 

@@ -34,8 +34,7 @@ from dejacue.errors import InputError, StrPath, need
 from dejacue.files.documents import as_json
 from dejacue.files.formats.tables import as_cell
 from dejacue.method.coordinates import unit_rows
-from dejacue.method.localization import locate_many
-from dejacue.method.plan import Plan
+from dejacue.method.localization import Plan, locate_many
 from dejacue.method.readout import Readout
 from dejacue.progress import Progress
 from dejacue.records import History, Interval, Note, Timeline, Vocabulary

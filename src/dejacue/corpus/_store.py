@@ -24,7 +24,7 @@ from dejacue.errors import InputError, StrPath, need, shortened, unknown
 from dejacue.files import remote
 from dejacue.files.histories import file_name, write_history
 from dejacue.method.coordinates import query_directions
-from dejacue.method.plan import DEFAULT_READOUT, Plan
+from dejacue.method.localization import DEFAULT_READOUT, Plan
 from dejacue.method.readout import Readout
 from dejacue.method.state_readout import is_count
 from dejacue.method.teaching import Confirmed, as_teachers, looks, taught

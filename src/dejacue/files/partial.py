@@ -1,8 +1,8 @@
 """Unfinished work in a file, so that a stopped run goes on where it was.
 
 A line that says what the work is of, then records, each with its length and a checksum. Records
-are only appended, so a file that was cut short is good up to there. Encoded crops (build.py) and
-what is tracked backwards (tracks) are kept in such a file until the output is written.
+are only appended, so a file that was cut short is good up to there. Encoded crops
+(finding/_encode.py) are kept in such a file until the output is written.
 """
 
 from __future__ import annotations

@@ -61,9 +61,8 @@ from dejacue.finding.request import (
     unwrapped,
 )
 from dejacue.masks import Masks
-from dejacue.method._timelines import in_frames
-from dejacue.method.plan import Plan, ReadOptions
-from dejacue.method.readout import Readout
+from dejacue.method.localization import Plan, ReadOptions
+from dejacue.method.readout import Readout, in_frames
 from dejacue.method.strips import Strip
 from dejacue.method.strips import marked as with_marks
 from dejacue.models.catalogue import check_models
@@ -72,7 +71,7 @@ from dejacue.models.encoders import Encoder, encoder_name
 from dejacue.models.trackers import Prompt, Tracker
 from dejacue.progress import Progress, default_progress
 from dejacue.records import History, Note, Vocabulary, Window
-from dejacue.records.example import NONE
+from dejacue.records.vocabulary import NONE
 from dejacue.report.thumbnails import PictureAlbum
 from dejacue.video.video import Video
 

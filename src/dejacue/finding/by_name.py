@@ -20,8 +20,7 @@ from numpy.typing import NDArray
 
 from dejacue.atomic import write_bytes
 from dejacue.errors import InputError, counted, first_line
-from dejacue.finding.build import EncoderInfo
-from dejacue.method._timelines import in_frames
+from dejacue.method.readout import in_frames
 from dejacue.models.catalogue import check_models
 from dejacue.models.detectors import Detection, Detector, ObjectSearch, find_objects, load_detector
 from dejacue.models.detectors.base import merged
@@ -29,6 +28,7 @@ from dejacue.models.detectors.lost import LookingAgain
 from dejacue.models.detectors.search import MAX_INSTANCES, Instance, detection_of
 from dejacue.models.detectors.zero_shot import DEFAULT
 from dejacue.models.encoders import Encoder
+from dejacue.models.encoders.base import EncoderInfo
 from dejacue.models.trackers.base import (
     Tracker,
     box_mask,

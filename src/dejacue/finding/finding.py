@@ -35,7 +35,7 @@ from dejacue.finding._readout import (
 from dejacue.finding.by_name import OBJECTS_PICTURE, read_search
 from dejacue.finding.request import Lazy
 from dejacue.masks import sees_whole_picture
-from dejacue.method.plan import READOUTS, Plan, ReadOptions, readout_from
+from dejacue.method.localization import READOUTS, Plan, ReadOptions, readout_from
 from dejacue.method.questions import Question, next_question
 from dejacue.method.readout import Readout
 from dejacue.method.segmentation import segments

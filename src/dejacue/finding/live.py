@@ -25,15 +25,15 @@ from dejacue.finding._readout import (
     load_words,
     name_of,
 )
-from dejacue.finding.build import EncoderInfo
 from dejacue.finding.finding import Finding, Like, check_teachers, read_teachers, teacher_notes
 from dejacue.finding.request import FindRequest, Lazy, loaded_encoder, unwrapped
 from dejacue.masks import Region, RegionMasks
 from dejacue.masks.reader import MIN_NOTED_OUTSIDE, share_outside
 from dejacue.method.live import DELAY_S, LiveReading
-from dejacue.method.plan import DEFAULT_READOUT, ReadOptions
+from dejacue.method.localization import DEFAULT_READOUT, ReadOptions
 from dejacue.method.readout import Readout
 from dejacue.models.encoders import Encoder, encoder_name
+from dejacue.models.encoders.base import EncoderInfo
 from dejacue.models.trackers.base import box_mask
 from dejacue.records import History, Note
 from dejacue.records.arrays import Flags, Pixels

@@ -23,13 +23,13 @@ from dejacue.errors import InputError, StrPath, named
 
 if TYPE_CHECKING:
     from dejacue.finding._readout import Examples, VocabularySource
-    from dejacue.finding.build import EncoderInfo
     from dejacue.finding.finding import Finding, Like
     from dejacue.finding.locate import MaskSource, Objects
-    from dejacue.method.plan import ReadOptions
+    from dejacue.method.localization import ReadOptions
     from dejacue.method.readout import Readout
     from dejacue.models.detectors.base import Detector
     from dejacue.models.encoders import Encoder
+    from dejacue.models.encoders.base import EncoderInfo
     from dejacue.models.trackers import Prompt, Tracker
     from dejacue.progress import Progress
     from dejacue.records import History
@@ -302,7 +302,7 @@ class FindRequest:
     @property
     def reading(self) -> "ReadOptions":
         """Return the options of the reading; the order is that of a timeline."""
-        from dejacue.method.plan import DEFAULT_READOUT, as_readout
+        from dejacue.method.localization import DEFAULT_READOUT, as_readout
         from dejacue.method.timeline import Reading
 
         options: ReadOptions = (
@@ -327,7 +327,7 @@ def asked_fields() -> dict[str, OptionText]:
 
 
 def _frame_or_seconds(name: str, value: int | str | None) -> tuple[int | None, float | None]:
-    from dejacue.records.example import seconds_of
+    from dejacue.records.vocabulary import seconds_of
 
     if not isinstance(value, str):
         return value, None

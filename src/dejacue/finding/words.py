@@ -27,10 +27,10 @@ from dejacue.finding._readout import (
 )
 from dejacue.finding.finding import Finding
 from dejacue.finding.request import Lazy, loaded_encoder, unwrapped
-from dejacue.method._timelines import in_frames
 from dejacue.method.contrast import Contrast
 from dejacue.method.coordinates import FALLBACK_BELOW, check_pair, unit_rows
 from dejacue.method.localization import locate
+from dejacue.method.readout import in_frames
 from dejacue.models.encoders import FORMS, Encoder
 from dejacue.records import History, Vocabulary, Window
 from dejacue.records.arrays import Floats

@@ -1,14 +1,13 @@
 """The paper's method on records: numpy and the compiled kernel only, no files, no torch.
 
-coordinates → calibration → durations → scan (or another readout) → localization
+coordinates → calibration → scan (or another readout) → localization
 """
 
 from dejacue.method.contrast import Contrast
-from dejacue.method.durations import Grid
 from dejacue.method.live import LiveReading
 from dejacue.method.localization import candidates, evidence, locate, locate_many
 from dejacue.method.questions import Question, next_question
-from dejacue.method.scan_readout import Scan
+from dejacue.method.scan_readout import Grid, Scan
 from dejacue.method.segmentation import segments
 from dejacue.method.teaching import Teacher
 from dejacue.method.timeline import Reading

@@ -15,19 +15,6 @@ from dejacue.records.arrays import Floats, Ints
 MAX_STATES = 7  # of an irreversible change in unknown order: the solver looks at every subset
 
 
-Order = tuple[str, ...] | None  # of states, by name
-
-
-def checked_order(order: object) -> Order:
-    """Return an order as a tuple of names; refuse fewer than two, and a name given twice."""
-    if order is None:
-        return None
-    names = (order,) if isinstance(order, str) else tuple(order)  # type: ignore[arg-type]
-    if len(set(names)) != len(names) or len(names) < 2:
-        raise InputError("an order names at least two states, each of them once")
-    return names
-
-
 def numbers_of(order: tuple[str, ...], states: Sequence[str]) -> tuple[int, ...]:
     """Return the numbers of the states that an order names; refuse other names."""
     for name in order:
@@ -148,14 +135,3 @@ def levels_of(responses: Floats, path: Ints) -> Floats:
         if inside.any() and not inside.all():
             levels[state] = (row[inside].mean() + row[~inside].mean()) / 2
     return levels
-
-
-def leads(responses: Floats) -> Floats:
-    """Return by how much each state's response exceeds that of its strongest sibling."""
-    strongest, frames = responses.argmax(axis=0), np.arange(responses.shape[1])
-    siblings = np.repeat(responses[None, strongest, frames], len(responses), axis=0)
-    others = responses.copy()
-    others[strongest, frames] = -np.inf
-    siblings[strongest, frames] = others.max(axis=0)
-    lead: Floats = responses - siblings
-    return lead

@@ -73,10 +73,6 @@ class Directions:
     firsts: Ints  # (S,) the row of the first description of each state
 
     @cached_property
-    def any_fallback(self) -> bool:
-        return bool(self.fallback.any())
-
-    @cached_property
     def states(self) -> NDArray[np.float32]:
         """Return the direction of each state, (S, d), where all its descriptions share one."""
         return self.queries[self.firsts]

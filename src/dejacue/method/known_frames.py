@@ -37,7 +37,7 @@ from dejacue.method.kernel import Engine
 from dejacue.method.scan import ScoredWindow
 from dejacue.records import History, Vocabulary
 from dejacue.records.arrays import Flags, Floats, Ints
-from dejacue.records.example import NONE, Example
+from dejacue.records.vocabulary import NONE, Example
 
 Rows = NDArray[np.float32]
 Smoothing = tuple[Ints, Floats]  # where stretches begin, and weights by distance
@@ -389,13 +389,17 @@ def smoothed_rows(history: History, at: Ints, smoothing: Smoothing) -> Floats:
     return smoothed
 
 
-def leads(f: Floats, facts: KnownFrames) -> Floats:
+def leads(f: Floats, exhaustive: bool) -> Floats:
     """Return (S, N) by how much f exceeds that of every sibling, and one half where a frame may
     show none of the states."""
-    if facts.exhaustive:
-        return labelling.leads(f)
-    with_half = np.concatenate([f, np.full((1, f.shape[1]), HALF)])
-    return labelling.leads(with_half)[:-1]
+    rows = f if exhaustive else np.concatenate([f, np.full((1, f.shape[1]), HALF)])
+    strongest, frames = rows.argmax(axis=0), np.arange(rows.shape[1])
+    siblings = np.repeat(rows[None, strongest, frames], len(rows), axis=0)
+    others = rows.copy()
+    others[strongest, frames] = -np.inf
+    siblings[strongest, frames] = others.max(axis=0)
+    lead: Floats = (rows - siblings)[: len(f)]
+    return lead
 
 
 def windows_around(
@@ -436,7 +440,7 @@ def windows_beside(
     engine: Engine, f: Floats, facts: KnownFrames, cuts: Ints, evidence: Floats | None
 ) -> list[ScoredWindow | None]:
     """Return the window of each state: around its known frames, else the best of words."""
-    lead, windows = leads(f, facts), list[ScoredWindow | None]()
+    lead, windows = leads(f, facts.exhaustive), list[ScoredWindow | None]()
     for state, has_named_frame in enumerate(facts.named_states):
         parts = facts.open_parts(state, cuts)
         if has_named_frame:

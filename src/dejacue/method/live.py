@@ -5,12 +5,16 @@ in more: an object that has been in one state so far does not show how others lo
 put before those that were seen, for mean, deviation and levels alone: the frames of a similar
 history or, without one, as many of each state as the first one is waited for, in which it rises
 above the mean by what the most similar state does now. At the end (``flush``) they are left out.
+
+LiveRows are the frames that are kept, Announced what was said so far.
 """
 
 from __future__ import annotations
 
 import math
+from collections import deque
 from collections.abc import Callable, Sequence
+from itertools import groupby
 from typing import Any
 
 import numpy as np
@@ -18,17 +22,15 @@ from msgspec.structs import replace
 from numpy.typing import ArrayLike, NDArray
 
 from dejacue.errors import InputError
-from dejacue.method._timelines import times_and_source
-from dejacue.method.announced import NOISE_S, Announced, revisions
 from dejacue.method.coordinates import Coordinates, check_pair, query_directions
 from dejacue.method.filling import filling_of
-from dejacue.method.live_rows import RATE, UNKNOWN, LiveRows, levels, supposed
-from dejacue.method.plan import DEFAULT_READOUT, Plan
-from dejacue.method.readout import Readout
+from dejacue.method.known_frames import Smoothing
+from dejacue.method.localization import DEFAULT_READOUT, Plan
+from dejacue.method.readout import Readout, times_and_source
 from dejacue.method.state_readout import is_count, is_number
 from dejacue.method.states import MIN_SCALE
 from dejacue.method.timeline import Reading, ReadingView
-from dejacue.records import History, Interval, Note, Timeline, Vocabulary
+from dejacue.records import History, Interval, Note, Timeline, Vocabulary, Window
 from dejacue.records.arrays import Floats, Ints, as_array, feature_rows
 from dejacue.records.fields import MAX_FRAME
 from dejacue.records.timeline import Subject
@@ -37,6 +39,11 @@ from dejacue.records.update import Revision, Update
 DELAY_S = 4.0
 MIN_DEVIATIONS = 2  # of the smoothing that are observed before a state is named
 ROUNDS = 2  # of labelling: half of those of a whole history, for as many frames named right
+NOISE_S = 1e-6  # less than two times differ by
+RATE = 5.0  # frames that count as a second, without times
+UNKNOWN = -1  # the label of a frame that was not read yet
+INTEGERS = ("frame", "source", "label", "since")  # since: where its stretch began, kept or not
+NUMBERS = ("seconds", "since_s", "weight")  # sums ÷ weight: the smoothed cosines
 LOOKS = 10  # times in a delay that occurrences are looked for
 
 
@@ -281,3 +288,165 @@ class LiveReading:
         closed, withdrawn = map(tuple, changes)
         known = dict(evidence) if seen else {}
         return Update(*self._now, state, since, known, closed, withdrawn, revised)
+
+
+class LiveRows:
+    """Observed frames, the oldest first; ``table`` has a row for each of the ``features``.
+
+    directions   (R, d) of the states
+    horizon_s    seconds that are kept; None: everything
+
+    >>> rows = LiveRows(np.eye(2, dtype=np.float32), horizon_s=1.0)
+    >>> for frame in range(9):
+    ...     rows.append(np.array([3, 4], np.float32), frame, None, frame)
+    >>> rows.table["frame"].tolist(), rows.table["cosines"][-1].astype(float).round(3).tolist()
+    ([4, 5, 6, 7, 8], [0.6, 0.8])
+    """
+
+    def __init__(self, directions: NDArray[np.float32], horizon_s: float | None) -> None:
+        self._directions, self._horizon_s, self._timed = directions, horizon_s, False
+        self.features: deque[NDArray[Any]] = deque()
+        columns: list[Any] = [(name, np.int64) for name in INTEGERS]
+        columns += [(name, np.float64) for name in NUMBERS]
+        states = len(directions)
+        columns += [("cosines", np.float32, states), ("sums", np.float64, states)]
+        self.table = np.empty(0, columns)
+
+    def append(self, row: NDArray[Any], frame: int, time_s: float | None, source: int) -> None:
+        """Add a frame, and forget what is older than the horizon."""
+        table, old, self._timed = self.table, 0, time_s is not None
+        seconds = frame / RATE if time_s is None else time_s
+        if self._horizon_s is not None:
+            old = int(np.searchsorted(table["seconds"], seconds - self._horizon_s + NOISE_S))
+        wide, new = row.astype(np.float32), np.zeros(1, table.dtype)
+        new["cosines"] = self._directions @ wide / np.linalg.norm(wide)
+        new["frame"], new["source"], new["seconds"], new["label"] = frame, source, seconds, UNKNOWN
+        self.table = np.concatenate([table[old:], new])
+        for _ in range(old):
+            self.features.popleft()
+        self.features.append(row)
+
+    def history(self, features: NDArray[Any], id: str = "live", **about: Any) -> History:
+        """Return the kept frames with these features."""
+        frames, source, seconds = (self.table[name] for name in ("frame", "source", "seconds"))
+        times_s = seconds if self._timed else None
+        numbers = None if np.array_equal(source, frames) else source
+        return History(features, frames, id, times_s=times_s, source_frames=numbers, **about)
+
+    def smooth(self, smoothing: Smoothing) -> None:
+        """Add the last frame to the sums of those that it is a neighbour of, and these to its."""
+        (cuts, weights), frames = smoothing, self.table["frame"]
+        first = max(int(np.searchsorted(frames, frames[-1] - len(weights) + 1)), int(cuts[-2]))
+        near, last = self.table[first:], self.table[-1]
+        share: Floats = weights[frames[-1] - frames[first:]]
+        last["sums"], last["weight"] = share[:-1] @ near["cosines"][:-1], share[:-1].sum()
+        near["sums"] += share[:, None] * last["cosines"]
+        near["weight"] += share
+
+    def label(self, labels: Ints, cuts: Ints) -> Ints:
+        """Take labels, and return those before; cuts: positions at which a stretch begins."""
+        table, was = self.table, self.table["label"].copy()
+        edge = table[["since", "since_s"]][0].copy()
+        begins = np.union1d(np.flatnonzero(np.diff(labels)) + 1, cuts)
+        begin = begins[np.searchsorted(begins, np.arange(len(labels)), side="right") - 1]
+        table["label"] = labels
+        table["since"], table["since_s"] = table["frame"][begin], table["seconds"][begin]
+        if was[0] == labels[0]:  # the first stretch may begin before what is kept
+            table["since"][begin == 0], table["since_s"][begin == 0] = edge
+        return was
+
+
+def supposed(means: Floats, frames: int) -> tuple[Floats, Ints]:
+    """Return smoothed cosines (S, S · frames) and their labels: each state for so many frames, as
+    far above the mean as the highest of these means, and all others below.
+
+    >>> rows, labels = supposed(np.array([0.0, 0.4]), 2)
+    >>> rows.round(1).tolist(), labels.tolist()
+    ([[0.4, 0.4, 0.0, 0.0], [0.0, 0.0, 0.4, 0.4]], [0, 0, 1, 1])
+    """
+    count, level = len(means), means.mean()
+    labels, rise = np.repeat(np.arange(count), frames), means.max() - level
+    inside = labels == np.arange(count)[:, None]
+    return np.where(inside, level + rise, level - rise / (count - 1)), labels
+
+
+def levels(rows: Floats, labels: Ints) -> Floats:
+    """Return half way between the means of each row inside its state and outside; 0 where one is
+    empty. The rows have mean 0, and those after the labels are outside."""
+    count, states = rows.shape[1], len(rows)
+    inside = np.bincount(labels, minlength=states)
+    total = np.bincount(labels, rows[labels, np.arange(len(labels))], states)
+    both = (inside > 0) & (inside < count)
+    apart = 1 / np.maximum(inside, 1) - 1 / np.maximum(count - inside, 1)
+    halves: Floats = np.where(both, total * apart / 2, 0.0)
+    return halves
+
+
+class Announced:
+    """The occurrences that were closed, and since when others are found instead.
+
+    >>> announced, found = Announced(), [Interval("full", 3, 9, 1.0)]
+    >>> announced.changes(found, 0, 2.0, now_s=10.0, delay_s=4.0)
+    ([], [])
+    >>> announced.changes(found, 0, 2.0, now_s=14.0, delay_s=4.0) == (found, [])
+    True
+    """
+
+    def __init__(self) -> None:
+        self._closed: list[Interval] = []  # as far as they are kept
+        self._differs: dict[tuple[str, int, int], float] = {}  # since when
+
+    def changes(
+        self, found: Sequence[Interval], first: int, slack: float, now_s: float, delay_s: float
+    ) -> tuple[list[Interval], list[Interval]]:
+        """Return the occurrences that are closed now, and those that are withdrawn.
+
+        found     what has ended
+        first     frame that is kept; nothing is known of borders before it
+        slack     frames by which the borders of one occurrence may differ
+        delay_s   seconds for which a difference lasts before it is announced
+        """
+
+        def only_in(some: Sequence[Interval], others: Sequence[Interval]) -> list[Interval]:
+            windows = [(i.state, max(i.start, first), i.end) for i in others]
+            return [
+                i
+                for i in some
+                if not any(
+                    i.state == state
+                    and abs(max(i.start, first) - start) <= slack
+                    and abs(i.end - end) <= slack
+                    for state, start, end in windows
+                )
+            ]
+
+        known = [i for i in self._closed if i.end >= first]
+        changed = only_in(found, known), only_in(known, found)
+        keys = [(i.state, i.start, i.end) for some in changed for i in some]
+        self._differs = {key: self._differs.get(key, now_s) for key in keys}
+        due = {k for k, since_s in self._differs.items() if now_s - since_s >= delay_s - NOISE_S}
+        closed, withdrawn = (
+            [i for i in some if (i.state, i.start, i.end) in due] for some in changed
+        )
+        self._closed = [i for i in known if i not in withdrawn] + closed
+        return closed, withdrawn
+
+
+def revisions(
+    frames: Ints, before: Ints, now: Ints, names: Sequence[str | None]
+) -> tuple[Revision, ...]:
+    """Return where labels have changed, in stretches; names: of the labels, −1 is the last.
+
+    >>> labels = np.array([[0, 0, 0, 1], [0, 1, 1, 1]])
+    >>> revisions(np.array([3, 4, 5, 7]), *labels, ["empty", "full", None])
+    (Revision(window=Window(start=4, end=5), was='empty', now='full'),)
+    """
+    at = np.flatnonzero(before != now)
+    columns = at - np.arange(len(at)), before[at], now[at], frames[at]
+    revised = []
+    rows = zip(*(column.tolist() for column in columns), strict=True)
+    for (_, was, label), part in groupby(rows, lambda row: row[:3]):
+        window = [row[3] for row in part]
+        if names[was] != names[label]:
+            revised.append(Revision(Window(window[0], window[-1]), names[was], names[label]))
+    return tuple(revised)

@@ -15,12 +15,12 @@ import numpy as np
 from dejacue.errors import InputError
 from dejacue.method.coordinates import check_pair
 from dejacue.method.known_frames import HALF, KnownFrames
-from dejacue.method.plan import Plan
+from dejacue.method.localization import Plan
 from dejacue.method.state_readout import StateReadout, StateView, is_count
 from dejacue.method.timeline import Reading
 from dejacue.records import History, Vocabulary
 from dejacue.records.arrays import Floats, Ints
-from dejacue.records.example import NONE
+from dejacue.records.vocabulary import NONE
 
 AGREED = 0.5  # doubt of a frame that seems to show what is known around it
 AT_AN_END = 3.0  # weight of a gap at an end of the history, where only one side is known

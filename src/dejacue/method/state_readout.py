@@ -11,13 +11,13 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dejacue.errors import InputError
-from dejacue.method import states
 from dejacue.method.filling import Filling
 from dejacue.method.kernel import Responses
 from dejacue.method.known_frames import (
@@ -29,12 +29,16 @@ from dejacue.method.known_frames import (
     membership_by_time,
 )
 from dejacue.method.readout import Readout, View, Windows, cached_property
+from dejacue.method.states import MIN_SCALE
 from dejacue.records import Evidence, History, Note
-from dejacue.records.arrays import Floats, Ints
+from dejacue.records.arrays import Floats, Ints, frozen
 
 FRAMES_WITHOUT_TIMES = 4.0  # 0.8 s at the 5 frames a second of VOST
 SMOOTHING_S = 0.8
 AUTO = "auto"
+REACH = 4  # deviations of the Gaussian that are summed
+FREQUENT = 0.63  # √(1 − 4 · 0.15), rounded down: a little more than 15 of 100 frames begin a gap
+MAX_REACH_FRAMES = 1 << 24  # frames that a smoothing may reach across
 WITHOUT_PIXELS = Note("the same windows come out without looking at pixels", "information")
 NOISE = Note(
     "these frames change as noise does, and no look lasts; a state of which no frame is named is "
@@ -73,7 +77,7 @@ class StateReadout(Readout):
     bridge: int | str = AUTO
     smoothing_in: ClassVar[str] = "smoothing_s=0.8"
     takes_examples: ClassVar[bool] = True
-    scale_floor: ClassVar[float] = states.MIN_SCALE
+    scale_floor: ClassVar[float] = MIN_SCALE
 
     def __post_init__(self) -> None:
         if not is_number(self.pooling, 0, 1):
@@ -99,15 +103,15 @@ class StateReadout(Readout):
         return view.find_by_words() if view.known is None else view.find_known(view.known)
 
     def bounds(self, history: History) -> Ints:
-        return states.stretches(history, None if isinstance(self.bridge, str) else self.bridge)
+        return stretches_of(history, None if isinstance(self.bridge, str) else self.bridge)
 
     def smoothing_of(self, history: History) -> Smoothing:
         """Return where stretches begin, and the weights of smoothing."""
         cuts = self.bounds(history)
         if len(history.run_offsets) == 2:
-            return cuts, states.gaussian(self.deviation(history), len(history))
+            return cuts, gaussian(self.deviation(history), len(history))
         spans = history.frames[cuts[1:] - 1] - history.frames[cuts[:-1]] + 1
-        return cuts, states.gaussian(self.deviation(history), int(spans.max()))
+        return cuts, gaussian(self.deviation(history), int(spans.max()))
 
     def deviation(self, history: History) -> float:
         """Return the deviation of the Gaussian in frames of this history."""
@@ -271,3 +275,54 @@ def is_count(value: Any, least: int) -> bool:
     """Return whether a value is a whole number, at least this one."""
     whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
     return whole and bool(value >= least)
+
+
+def stretches_of(history: History, bridge: int | None) -> Ints:
+    """Return where stretches begin, and N: a gap of more frames than ``bridge`` ends one; None: of
+    more than ``auto_bridge`` says."""
+    offsets = history.run_offsets
+    if len(offsets) == 2:  # a single run, as most are: nothing to bridge
+        return offsets
+    cuts = np.ones(len(offsets), bool)
+    cuts[1:-1] = history.gaps > (auto_bridge(history) if bridge is None else bridge)
+    return offsets[cuts]
+
+
+def auto_bridge(history: History) -> int:
+    """Return the longest gap that losing frames at random explains, at the history's own rate.
+
+    A share p of frames lost independently interrupts p(1 − p) of them, and of the gaps about
+    span · (1 − p) · p^(g+1) are longer than g frames. The limit is the least g ≥ 1 for which that
+    is below one. If it leaves most gaps unexplained, the object goes away rather than flickers,
+    its state may change meanwhile, and nothing is bridged.
+    """
+    gaps = history.gaps
+    if not len(gaps):
+        return 0
+    root = math.sqrt(1 - 4 * min(len(gaps) / history.span, 0.25))
+    most = root < FREQUENT and 2 * len(history) < history.span  # more than half are lost
+    lost = (1 + root) / 2 if most else (1 - root) / 2
+    lasting = history.span * (1 - lost)  # gaps of any length
+    limit = 1
+    if lasting * lost**2 >= 1:
+        limit = max(1, int(math.log(lasting) / -math.log(lost)) - 2)  # then the exact one
+        while lasting * lost ** (limit + 1) >= 1:
+            limit += 1
+    return limit if 2 * np.count_nonzero(gaps <= limit) >= len(gaps) else 0
+
+
+def gaussian(deviation: float, span: int) -> Floats:
+    """Return weights by distance, 0 … REACH deviations, inside a stretch of ``span`` frames."""
+    if REACH * deviation < 1:
+        return _weights(1.0, 0)  # not even a neighbour
+    reach = span - 1 if REACH * deviation >= span - 1 else math.ceil(REACH * deviation)
+    if reach > MAX_REACH_FRAMES:
+        problem = f"smoothing over {reach} frames is too wide"
+        raise InputError(f"{problem}; smooth less, or bridge shorter gaps")
+    return _weights(deviation, reach)
+
+
+@lru_cache(maxsize=256)
+def _weights(deviation: float, reach: int) -> Floats:
+    weights: Floats = np.exp(-0.5 * (np.arange(reach + 1) / deviation) ** 2)
+    return frozen(weights)

@@ -1,4 +1,4 @@
-"""Evidence for states and its best window, in plain numpy.
+"""Evidence for states and its best window, in plain numpy: what the kernel does.
 
 Cosines are smoothed over time inside stretches (runs between which short gaps are bridged), brought
 to mean 0 and deviation 1, and every window is compared with all other observed frames:
@@ -11,75 +11,17 @@ state may fill most of a history, gaps do not matter, and skewed noise favours n
 
 from __future__ import annotations
 
-import math
-from functools import lru_cache
 from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dejacue.errors import InputError
 from dejacue.method import scan as s
-from dejacue.records import History
-from dejacue.records.arrays import Floats, Ints, frozen
+from dejacue.records.arrays import Floats, Ints
 
-REACH = 4  # deviations of the Gaussian that are summed
 MIN_SCALE = 1e-4  # a deviation of cosines below this is rounding, not evidence
-FREQUENT = 0.63  # √(1 − 4 · 0.15), rounded down: a little more than 15 of 100 frames begin a gap
 NOTHING = 1e-9  # responses that are rounding errors
 STARTS_AT_A_TIME = 128
-MAX_REACH_FRAMES = 1 << 24  # frames that a smoothing may reach across
-
-
-def stretches(history: History, bridge: int | None) -> Ints:
-    """Return where stretches begin, and N: a gap of more frames than ``bridge`` ends one; None: of
-    more than ``auto_bridge`` says."""
-    offsets = history.run_offsets
-    if len(offsets) == 2:  # a single run, as most are: nothing to bridge
-        return offsets
-    cuts = np.ones(len(offsets), bool)
-    cuts[1:-1] = history.gaps > (auto_bridge(history) if bridge is None else bridge)
-    return offsets[cuts]
-
-
-def auto_bridge(history: History) -> int:
-    """Return the longest gap that losing frames at random explains, at the history's own rate.
-
-    A share p of frames lost independently interrupts p(1 − p) of them, and of the gaps about
-    span · (1 − p) · p^(g+1) are longer than g frames. The limit is the least g ≥ 1 for which that
-    is below one. If it leaves most gaps unexplained, the object goes away rather than flickers,
-    its state may change meanwhile, and nothing is bridged.
-    """
-    gaps = history.gaps
-    if not len(gaps):
-        return 0
-    root = math.sqrt(1 - 4 * min(len(gaps) / history.span, 0.25))
-    most = root < FREQUENT and 2 * len(history) < history.span  # more than half are lost
-    lost = (1 + root) / 2 if most else (1 - root) / 2
-    lasting = history.span * (1 - lost)  # gaps of any length
-    limit = 1
-    if lasting * lost**2 >= 1:
-        limit = max(1, int(math.log(lasting) / -math.log(lost)) - 2)  # then the exact one
-        while lasting * lost ** (limit + 1) >= 1:
-            limit += 1
-    return limit if 2 * np.count_nonzero(gaps <= limit) >= len(gaps) else 0
-
-
-def gaussian(deviation: float, span: int) -> Floats:
-    """Return weights by distance, 0 … REACH deviations, inside a stretch of ``span`` frames."""
-    if REACH * deviation < 1:
-        return _weights(1.0, 0)  # not even a neighbour
-    reach = span - 1 if REACH * deviation >= span - 1 else math.ceil(REACH * deviation)
-    if reach > MAX_REACH_FRAMES:
-        problem = f"smoothing over {reach} frames is too wide"
-        raise InputError(f"{problem}; smooth less, or bridge shorter gaps")
-    return _weights(deviation, reach)
-
-
-@lru_cache(maxsize=256)
-def _weights(deviation: float, reach: int) -> Floats:
-    weights: Floats = np.exp(-0.5 * (np.arange(reach + 1) / deviation) ** 2)
-    return frozen(weights)
 
 
 def smooth(

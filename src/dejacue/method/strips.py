@@ -19,7 +19,7 @@ from dejacue.method.known_frames import known_frames_of
 from dejacue.method.state_readout import is_count
 from dejacue.records import History, Timeline, Vocabulary
 from dejacue.records.arrays import Ints
-from dejacue.records.example import NONE, Example
+from dejacue.records.vocabulary import NONE, Example
 
 Side = Literal["start", "end"]
 SIDES: tuple[Side, ...] = ("start", "end")

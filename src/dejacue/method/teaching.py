@@ -22,7 +22,6 @@ from typing import Any, Protocol
 import numpy as np
 
 from dejacue.errors import InputError, counted, shortened
-from dejacue.method._timelines import quoted
 from dejacue.method.coordinates import (
     COORDINATES,
     FALLBACK_BELOW,
@@ -30,6 +29,7 @@ from dejacue.method.coordinates import (
     query_directions,
     unit_rows,
 )
+from dejacue.method.readout import quoted
 from dejacue.records import Example, History, Reference, Vocabulary, Window
 from dejacue.records.arrays import Flags, Floats
 

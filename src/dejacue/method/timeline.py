@@ -28,6 +28,17 @@ where no state returns, what is seen before and after a long absence is one occu
 
 Of a file of which only some frames were observed, gains are filled in between them (filling.py),
 and labels and windows are those of all its frames.
+
+How far to trust an occurrence is a number that ranks occurrences and is no probability:
+
+    confidence = (L + P) / 2
+
+L is the share of the scatter of looks that lies between the occurrence and the frames of other
+states: where both look the same, the occurrence means little. P asks the paper's method for a
+second opinion: inside the stretch around the occurrence it takes the best window of each
+description, and P is the mean tIoU of these windows with the occurrence. Other videos that teach a
+state turn its descriptions towards what they show. Where named frames decide, the confidence is L
+alone. Where L is low for all occurrences of a state, a note names the state as doubtful.
 """
 
 from __future__ import annotations
@@ -43,14 +54,15 @@ from numpy.typing import NDArray
 
 from dejacue.errors import InputError
 from dejacue.method import _labelling as labelling
-from dejacue.method import known_frames, trust
-from dejacue.method._labelling import Nodes, Order
-from dejacue.method._timelines import quoted
+from dejacue.method import known_frames
+from dejacue.method._labelling import Nodes
+from dejacue.method.coordinates import query_directions
 from dejacue.method.filling import Filling
 from dejacue.method.kernel import Engine
-from dejacue.method.known_frames import HALF, KnownFrames
-from dejacue.method.readout import Windows, cached_property
+from dejacue.method.known_frames import HALF, KnownFrames, Smoothing, smoothed_rows
+from dejacue.method.readout import PUBLISHED_WIDTH, View, Windows, cached_property, quoted
 from dejacue.method.scan import ScoredWindow
+from dejacue.method.scan_readout import PUBLISHED, schedule_of
 from dejacue.method.state_readout import (
     Known,
     Occurrence,
@@ -67,6 +79,9 @@ from dejacue.records.arrays import Flags, Floats, Ints
 ROUNDS = 4  # of labelling; more change next to nothing
 OF_EXAMPLES = 0.5  # share of the cost of a switch between gains of examples
 SMALL = 1e-3  # least distance between levels of similarity
+MAX_MOMENTS = 64  # frames, evenly spread, that stand for the looks of a history
+ALIKE = 0.22  # the highest L of a state, lowest tenth on half A, by reproduce beyond-trust
+Order = tuple[str, ...] | None  # of states, by name
 
 
 class ReadingView(StateView):
@@ -124,7 +139,7 @@ class ReadingView(StateView):
         cuts = self.readout.not_crossed(self.smoothing[0])
         cuts = cuts if self.known is None else cuts_beside(facts, cuts)
         parts = [part for part in stretches(self.labels, cuts) if part[0] >= 0]
-        agreement = trust.second_opinion(self, parts, windows.start, windows.end)
+        agreement = second_opinion(self, parts, windows.start, windows.end)
         return (self.separations + agreement) / 2
 
     @cached_property
@@ -132,7 +147,7 @@ class ReadingView(StateView):
         """Return how far the looks of each occurrence lie from those of the other states."""
         start, end, _, state, *_ = self.windows
         assert state is not None
-        return trust.separation(self, self.labels, state, start, end, self.smoothing)
+        return separation(self, self.labels, state, start, end, self.smoothing)
 
     def rows_of_known(self, known: Known) -> Floats:
         return self.read.rows
@@ -173,7 +188,7 @@ class ReadingView(StateView):
         best = np.full(len(named), -np.inf)
         np.maximum.at(best, found, self.separations)
         is_found = np.isfinite(best) & ~np.array(named)
-        return np.flatnonzero(is_found & (best <= trust.ALIKE)).tolist()
+        return np.flatnonzero(is_found & (best <= ALIKE)).tolist()
 
     def _read_known(self, known: Known) -> Read:
         by_looks = bool(len(known.facts.looked)) or known.evidence is None
@@ -320,7 +335,7 @@ class Reading(StateReadout):
             raise InputError(f"{problem}, not {self.switch!r} and {self.stay!r}")
         if not isinstance(self.irreversible, bool):
             raise InputError(f"irreversible must be true or false, not {self.irreversible!r}")
-        order = labelling.checked_order(self.order)
+        order = checked_order(self.order)
         vars(self).update(switch=float(self.switch), stay=int(self.stay), order=order)
 
     def path(
@@ -496,7 +511,7 @@ def with_none(gains: Floats) -> Floats:
 
 def windows_around(f: Floats, facts: KnownFrames, cuts: Ints) -> list[list[ScoredWindow]]:
     """Return per state, in time, the windows that belong to its named frames."""
-    lead = known_frames.leads(f, facts)
+    lead = known_frames.leads(f, facts.exhaustive)
     windows: list[list[ScoredWindow]] = []
     for state in range(facts.states):
         parts = facts.open_parts(state, cuts)
@@ -540,3 +555,70 @@ def gains_of(
             gain = (values - (high + low) / 2) / max(high - low, SMALL)
             gains[state] = np.minimum(gains[state], gain)
     return gains
+
+
+def separation(
+    view: View, path: Ints, state: Ints, start: Ints, end: Ints, smoothing: Smoothing
+) -> Floats:
+    """Return L of each occurrence.
+
+    path   (N,) the label of each frame; state, start, end: of the occurrences, by positions
+    """
+    count = len(path)
+    sampled = np.linspace(0, count - 1, min(count, MAX_MOMENTS)).round().astype(np.int64)
+    at = np.union1d(sampled, (start + end) // 2)  # each occurrence has a moment
+    looks = smoothed_rows(view.history, at, smoothing)
+    squares = np.einsum("md,md->m", looks, looks)
+
+    def mean_and_scatter(part: Flags | slice) -> tuple[Floats, float]:
+        mean = looks[part].mean(axis=0)
+        return mean, float(squares[part].mean() - mean @ mean)
+
+    beside: dict[int, tuple[int, Floats, float]] = {}  # of each label: what its occurrences share
+    for label in np.unique(state).tolist():
+        other_count = int((path != label).sum())
+        elsewhere = path[at] != label if other_count else np.ones(len(at), bool)
+        beside[label] = other_count, *mean_and_scatter(elsewhere)
+    shares = np.empty(len(start))
+    firsts, ends = np.searchsorted(at, start), np.searchsorted(at, end, side="right")
+    for row, label in enumerate(state.tolist()):
+        other_count, outside, scatter_outside = beside[label]
+        inside, scatter_inside = mean_and_scatter(slice(firsts[row], ends[row]))
+        length = int(end[row] - start[row] + 1)
+        weight = length / (length + (other_count or count))
+        between = weight * (1 - weight) * float((inside - outside) @ (inside - outside))
+        within = weight * scatter_inside + (1 - weight) * scatter_outside
+        shares[row] = between / max(between + within, 1e-12)
+    return shares
+
+
+def second_opinion(
+    view: View, parts: Sequence[tuple[int, int, int]], start: Ints, end: Ints
+) -> Floats:
+    """Return P of each occurrence; parts: the state, first position and end of its stretch."""
+    history, labels = view.history, view.vocabulary.labels
+    directions = query_directions(view.vocabulary, view.coordinates, 0.0)
+    runs, (lengths, norms) = history.run_offsets, schedule_of(PUBLISHED, "sqrt")
+    cosines = view.engine.cosines(history, directions.queries, view.centre)
+    responses = view.engine.respond(cosines, runs, PUBLISHED_WIDTH)[0]
+    agreement = np.empty(len(parts))
+    for row, (state, first, stop) in enumerate(parts):
+        inner = runs[(runs > first) & (runs < stop)] - first
+        offsets = np.concatenate(([0], inner, [stop - first]))
+        rows = responses[labels == state, first:stop]
+        starts, ends, _ = view.engine.scan(rows, offsets, lengths, norms)
+        common = np.minimum(ends + first, end[row]) - np.maximum(starts + first, start[row]) + 1
+        common = np.maximum(common, 0)
+        either = ends - starts + end[row] - start[row] + 2 - common
+        agreement[row] = float((common / either).mean())
+    return agreement
+
+
+def checked_order(order: object) -> Order:
+    """Return an order as a tuple of names; refuse fewer than two, and a name given twice."""
+    if order is None:
+        return None
+    names = (order,) if isinstance(order, str) else tuple(order)  # type: ignore[arg-type]
+    if len(set(names)) != len(names) or len(names) < 2:
+        raise InputError("an order names at least two states, each of them once")
+    return names

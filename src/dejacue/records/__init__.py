@@ -7,13 +7,12 @@ that already has the right type is not copied, so do not write to it through ano
 Axes: N observed frames, Q descriptions, d dimensions. Windows are inclusive on both ends.
 """
 
-from dejacue.records.example import Example
 from dejacue.records.history import History
 from dejacue.records.interval import Diagnostics, Interval, Window
 from dejacue.records.note import Note
 from dejacue.records.reference import Reference
 from dejacue.records.timeline import TIMELINE_SCHEMA, Evidence, Timeline, Timelines
-from dejacue.records.vocabulary import Vocabulary
+from dejacue.records.vocabulary import Example, Vocabulary
 
 __all__ = [
     "TIMELINE_SCHEMA",

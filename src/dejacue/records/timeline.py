@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 
 from dejacue.errors import InputError, counted, need, unknown
 from dejacue.records._html import clock_range, timeline_html
-from dejacue.records.arrays import frozen
 from dejacue.records.fields import Name
 from dejacue.records.interval import Diagnostics, Interval, Window
 from dejacue.records.note import Note, in_order
@@ -124,7 +123,9 @@ class Evidence:
         for name in ("cosines", "centre", "scale", "responses", "frames", "labels"):
             array = getattr(self, name)
             if array is not None and array.flags.writeable:
-                object.__setattr__(self, name, frozen(array))
+                view = array.view()
+                view.flags.writeable = False
+                object.__setattr__(self, name, view)
 
 
 class Subject(NamedTuple):
@@ -353,6 +354,8 @@ class Timeline(Tabular):
     @property
     def notes(self) -> tuple[Note, ...]:
         """Return what a reader must know, sentence by sentence, the most severe first."""
+        if len(self.subjects) == 1:
+            return self.subjects[0].notes
         return in_order(note for subject in self.subjects for note in subject.notes)
 
     @property

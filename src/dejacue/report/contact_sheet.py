@@ -17,7 +17,7 @@ from dejacue.method.strips import Strip
 from dejacue.models.trackers.base import Box
 from dejacue.records._html import COLOURS
 from dejacue.records.arrays import Pixels
-from dejacue.records.example import NONE
+from dejacue.records.vocabulary import NONE
 from dejacue.report.thumbnails import small_size
 from dejacue.video.sizes import FORMATS
 

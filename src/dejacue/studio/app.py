@@ -23,7 +23,7 @@ from dejacue.errors import DejaCueError, InputError, lacks_memory, one_line
 from dejacue.files.histories import read_vocabulary, vocabulary_yaml
 from dejacue.masks._region import FIXED
 from dejacue.method.coordinates import COORDINATES
-from dejacue.method.plan import PRESETS, READOUTS
+from dejacue.method.localization import PRESETS, READOUTS
 from dejacue.models.encoders import BUILT_IN, EXAMPLES, SIZES
 from dejacue.models.trackers import default_tracker
 from dejacue.models.trackers.propagate import NAMES

@@ -21,7 +21,7 @@ from dejacue.files.histories import file_name
 from dejacue.files.npz import read_npz
 from dejacue.finding.finding import Finding
 from dejacue.masks._region import is_region, open_region
-from dejacue.method.plan import READOUTS, readout_from
+from dejacue.method.localization import READOUTS, readout_from
 from dejacue.method.strips import Border, Strip, marked, open_borders
 from dejacue.models.trackers import read_notes
 from dejacue.records import Example, Interval, Note, Vocabulary

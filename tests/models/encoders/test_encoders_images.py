@@ -25,7 +25,7 @@ from helpers.small_models import (
 
 from dejacue import InputError, encode_vocabulary, load_encoder
 from dejacue.errors import MissingExtra
-from dejacue.finding.build import build_histories
+from dejacue.finding._encode import build_histories
 from dejacue.models.encoders import ImageEncoder
 from dejacue.models.encoders.preprocess import (
     Preprocessing,

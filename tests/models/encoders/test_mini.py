@@ -15,7 +15,7 @@ from dejacue import (
     open_masks,
     open_video,
 )
-from dejacue.finding.build import UNKNOWN_PICTURES
+from dejacue.models.encoders.base import UNKNOWN_PICTURES
 from dejacue.models.encoders.mini import MAX_DISTANCE
 from dejacue_paper.data.crops import crops
 

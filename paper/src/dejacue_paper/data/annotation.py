@@ -23,8 +23,8 @@ import msgspec
 from dejacue.errors import InputError, counted, in_file, named, unknown
 from dejacue.files.documents import as_json, declared, read_json, write_document
 from dejacue.records import History, Reference, Window
-from dejacue.records.example import NONE
 from dejacue.records.fields import FrameNumber
+from dejacue.records.vocabulary import NONE
 
 LABELS = ("pre", "transition", "post", "unobserved")
 UNOBSERVED = "unobserved"

@@ -18,8 +18,7 @@ from dejacue.errors import InputError, StrPath, unknown
 from dejacue.evaluation.evaluate import Evaluation, evaluate
 from dejacue.finding._readout import encode_words
 from dejacue.finding.request import Lazy, loaded_encoder, unwrapped
-from dejacue.method.localization import locate_many
-from dejacue.method.plan import Plan
+from dejacue.method.localization import Plan, locate_many
 from dejacue.method.readout import Readout
 from dejacue.models.encoders import Encoder
 from dejacue.progress import Progress, default_progress

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from dejacue.method.durations import PUBLISHED
 from dejacue.method.scan import candidate_windows
+from dejacue.method.scan_readout import PUBLISHED
 from dejacue_paper.data.release import ReleaseEntry
 from dejacue_paper.evaluation.overlap import oracle_tiou
 from dejacue_paper.experiments.corpus import Corpus, Table

@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from dejacue.method.plan import as_readout
-from dejacue.method.readout import Readout, ScheduledReadout
+from dejacue.method.localization import as_readout
+from dejacue.method.readout import Readout
+from dejacue.method.scan_readout import ScheduledReadout
 from dejacue.records import History
 from dejacue_paper.data.release import ReleaseEntry
 from dejacue_paper.evaluation.identity import identity_correct

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from dejacue.evaluation import METRICS, best_tiou, compare, group_means, metrics
 from dejacue.evaluation.resampling import Paired
-from dejacue.method.plan import PUBLISHED_SCAN, as_readout
+from dejacue.method.localization import PUBLISHED_SCAN, as_readout
 from dejacue.method.readout import Readout
 from dejacue.records import History, Vocabulary
 from dejacue_paper.data.release import Release, ReleaseEntry, load_release

@@ -17,7 +17,7 @@ import numpy as np
 
 from dejacue.evaluation import METRICS, compare
 from dejacue.method.coordinates import COORDINATES, query_directions
-from dejacue.method.plan import DEFAULT_READOUT
+from dejacue.method.localization import DEFAULT_READOUT
 from dejacue.method.readout import Readout
 from dejacue.method.strips import Strip, marked
 from dejacue.method.teaching import Lesson, Teacher, taught

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dejacue.evaluation.overlap import METRICS
-from dejacue.method.plan import Plan
+from dejacue.method.localization import Plan
 from dejacue.method.scan import candidate_windows, select
 from dejacue.method.scan_readout import Scan, schedule_of
 from dejacue_paper.data.release import ReleaseEntry

@@ -12,12 +12,10 @@ from numpy.typing import NDArray
 from dejacue.evaluation import tiou
 from dejacue.evaluation.overlap import METRICS
 from dejacue.method.coordinates import query_directions
-from dejacue.method.durations import SCHEDULES
-from dejacue.method.localization import candidates, evidence
-from dejacue.method.plan import Plan
+from dejacue.method.localization import Plan, candidates, evidence
 from dejacue.method.readout import Readout
 from dejacue.method.scan import select
-from dejacue.method.scan_readout import Scan, schedule_of
+from dejacue.method.scan_readout import SCHEDULES, Scan, schedule_of
 from dejacue.records import Window
 from dejacue_paper.experiments._baselines import baselines, oracle
 from dejacue_paper.experiments._identity import edge_hits, identity

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from dejacue.evaluation import bootstrap_interval
 from dejacue.evaluation.overlap import METRICS
-from dejacue.method.plan import Plan
+from dejacue.method.localization import Plan
 from dejacue.method.scan_readout import schedule_of
 from dejacue.records import History, Vocabulary
 from dejacue_paper.data.release import ReleaseEntry

@@ -16,9 +16,8 @@ from numpy.typing import NDArray
 from dejacue.evaluation.overlap import METRICS
 from dejacue.evaluation.resampling import DRAWS, SEED
 from dejacue.method.calibration import calibration, smooth
-from dejacue.method.durations import Grid
 from dejacue.method.kernel import engine
-from dejacue.method.scan_readout import schedule_of
+from dejacue.method.scan_readout import Grid, schedule_of
 from dejacue_paper.evaluation.overlap import paired_tiou
 from dejacue_paper.experiments.corpus import Benchmark, Table
 from dejacue_paper.experiments.table import Experiment, Result, Value, published

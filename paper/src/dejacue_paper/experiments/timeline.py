@@ -21,11 +21,9 @@ from dejacue.evaluation.segmentation import (
     segment_f1,
     segments_of,
 )
-from dejacue.method._timelines import timeline_of
-from dejacue.method.localization import analyse
-from dejacue.method.plan import Plan
-from dejacue.method.timeline import ReadingView
-from dejacue.method.trust import ALIKE
+from dejacue.method.localization import Plan, analyse
+from dejacue.method.readout import timeline_of
+from dejacue.method.timeline import ALIKE, ReadingView
 from dejacue.records import History, Interval, Timeline, Vocabulary, Window
 from dejacue_paper.data.release import ReleaseEntry
 from dejacue_paper.data.rendered import FAMILIES

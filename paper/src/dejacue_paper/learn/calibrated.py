@@ -33,7 +33,7 @@ from dejacue.files.documents import as_json, declared, read_json
 from dejacue.method import scan as s
 from dejacue.method.contrast import Contrast, ContrastView
 from dejacue.method.coordinates import as_coordinates, check_pair
-from dejacue.method.plan import DEFAULT_COORDINATES, Plan
+from dejacue.method.localization import DEFAULT_COORDINATES, Plan
 from dejacue.method.readout import Readout, View, Windows
 from dejacue.method.scan_readout import Scan
 from dejacue.records import Evidence, History, Note, Reference, Vocabulary, Window

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from dejacue.errors import InputError
 from dejacue.method.coordinates import check_pair
-from dejacue.method.plan import Plan
+from dejacue.method.localization import Plan
 from dejacue.method.readout import Readout, View
 from dejacue.models.encoders.mini import content_words
 from dejacue.records import History, Vocabulary

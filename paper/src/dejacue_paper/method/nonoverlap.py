@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from dejacue.errors import InputError
 from dejacue.method import scan as s
-from dejacue.method.readout import PUBLISHED_WIDTH, ScheduledReadout, View, Windows
-from dejacue.method.scan_readout import Scan
+from dejacue.method.readout import PUBLISHED_WIDTH, View, Windows
+from dejacue.method.scan_readout import Scan, ScheduledReadout
 
 MAX_STATES = 12  # the solver looks at every subset of states
 

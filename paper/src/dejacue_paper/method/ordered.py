@@ -22,12 +22,11 @@ import numpy as np
 
 from dejacue.errors import InputError, counted
 from dejacue.method import _labelling as labelling
-from dejacue.method._labelling import Order
-from dejacue.method._timelines import in_frames, quoted
-from dejacue.method.known_frames import HALF
-from dejacue.method.readout import Readout, View, Windows
+from dejacue.method.known_frames import HALF, leads
+from dejacue.method.readout import Readout, View, Windows, in_frames, quoted
 from dejacue.method.segmentation import STILL, reduced
 from dejacue.method.state_readout import Known, StateReadout, StateView, is_number, occurrences
+from dejacue.method.timeline import Order, checked_order
 from dejacue.records import History, Note, Vocabulary, Window
 from dejacue.records.arrays import Floats, Ints
 
@@ -60,7 +59,7 @@ class OrderedView(StateView):
     def find_by_words(self) -> Windows:
         """Return the part of each state; it may cross an absence, since its state holds once."""
         states = order_of(self.readout.order, self.history, self.vocabulary)
-        lead = labelling.leads(self.rows)
+        lead = leads(self.rows, exhaustive=True)
         parts = [
             (state, first, end - 1, float(lead[state, first:end].sum()))
             for state, (first, end) in zip(states, pairwise(self.edges.tolist()), strict=True)
@@ -147,7 +146,7 @@ class Ordered(StateReadout):
             if not is_number(getattr(self, name)):
                 raise InputError(f"the weight of {name} must be 0 or more")
             object.__setattr__(self, name, float(getattr(self, name)))
-        object.__setattr__(self, "order", labelling.checked_order(self.order))
+        object.__setattr__(self, "order", checked_order(self.order))
 
     def rows(self, view: OrderedView) -> Floats:
         """Return the responses of the states or, beside known frames, ±1 by membership."""
@@ -240,7 +239,7 @@ class EqualParts(Readout):
     takes_examples: ClassVar[bool] = True  # and ignores them, as it does words
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "order", labelling.checked_order(self.order))
+        object.__setattr__(self, "order", checked_order(self.order))
 
     @property
     def query_pooling(self) -> float:

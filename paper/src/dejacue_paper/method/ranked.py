@@ -6,12 +6,11 @@ from itertools import pairwise
 
 import numpy as np
 
-from dejacue.method import durations as d
 from dejacue.method import scan as s
 from dejacue.method.contrast import Contrast
-from dejacue.method.plan import Plan
+from dejacue.method.localization import Plan
 from dejacue.method.readout import Readout, View
-from dejacue.method.scan_readout import Scan, schedule_of
+from dejacue.method.scan_readout import Scan, fitting, schedule_of
 from dejacue.method.state_readout import StateView
 from dejacue.records import History, Vocabulary
 
@@ -70,6 +69,6 @@ def _best_of(view: View, row: int, first: int, end: int) -> s.ScoredWindow:
     readout = view.readout
     assert isinstance(readout, Scan)
     responses = view.evidence.responses[row : row + 1, first:end]
-    schedule = schedule_of(d.fitting(readout.lengths(view.history), end - first), readout.norm)
+    schedule = schedule_of(fitting(readout.lengths(view.history), end - first), readout.norm)
     start, last, score = view.engine.scan(responses, np.array([0, end - first]), *schedule)
     return first + int(start[0]), first + int(last[0]), float(score[0])

@@ -19,15 +19,8 @@ from dejacue.errors import InputError
 from dejacue.method import calibration as plain
 from dejacue.method import scan as s
 from dejacue.method.calibration import measured_from
-from dejacue.method.readout import (
-    PUBLISHED_WIDTH,
-    Readout,
-    ScheduledReadout,
-    View,
-    Windows,
-    check_width,
-)
-from dejacue.method.scan_readout import Scan, schedule_of
+from dejacue.method.readout import PUBLISHED_WIDTH, Readout, View, Windows
+from dejacue.method.scan_readout import Scan, ScheduledReadout, check_width, schedule_of
 from dejacue_paper.method.nonoverlap import NonOverlap
 
 WINDOWS_AT_A_TIME = 1024

@@ -7,8 +7,7 @@ from collections.abc import Iterable
 import numpy as np
 
 from dejacue.method.coordinates import Coordinates
-from dejacue.method.localization import chunks
-from dejacue.method.plan import DEFAULT_READOUT, Plan
+from dejacue.method.localization import DEFAULT_READOUT, Plan, chunks
 from dejacue.method.readout import Readout, Windows
 from dejacue.records import History, Vocabulary
 from dejacue.records.arrays import Floats, Ints

@@ -7,7 +7,7 @@
     writer.py      Writer: finished histories into the store, failures beside them
 
 An engine is a function of an IngestRun; engines differ only in who calls whom, and where. They wrap
-the stages of a single video: locate_object, ``crops`` and the encoding (finding/build.py).
+the stages of a single video: locate_object, ``crops`` and the encoding (finding/_encode.py).
 """
 
 from __future__ import annotations

@@ -14,9 +14,8 @@ from numpy.typing import NDArray
 
 from dejacue.errors import DejaCueError
 from dejacue.files.partial import PartialRows
-from dejacue.finding.build import (
+from dejacue.finding._encode import (
     Crop,
-    EncoderInfo,
     Pixels,
     Rows,
     encode_batch,
@@ -24,6 +23,7 @@ from dejacue.finding.build import (
     prefetch,
 )
 from dejacue.models.encoders import Encoder
+from dejacue.models.encoders.base import EncoderInfo
 from dejacue.records import History
 
 if TYPE_CHECKING:

@@ -31,7 +31,7 @@ from dejacue.corpus.ingest.writer import IngestRun, RayOptions, partial_path
 from dejacue.errors import DejaCueError, InputError, counted, extra, first_line, need
 from dejacue.files.partial import PartialRows
 from dejacue.files.remote import is_remote
-from dejacue.finding.build import Rows, encode_batch
+from dejacue.finding._encode import Rows, encode_batch
 from dejacue.finding.request import Lazy, loaded_encoder
 from dejacue.models.encoders import Encoder
 

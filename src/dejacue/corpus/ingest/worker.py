@@ -37,20 +37,19 @@ from dejacue.corpus.ingest.manifest import ADDRESS, Item, fetched
 from dejacue.corpus.ingest.writer import IngestRun
 from dejacue.errors import DejaCueError, InputError, first_line, lacks_memory
 from dejacue.files.remote import is_remote, listing
-from dejacue.finding._encode import missing_objects, stride_for
-from dejacue.finding.build import (
-    MINIMUM,
-    PADDING,
-    EncoderInfo,
+from dejacue.finding._encode import (
     batched,
     check_visible,
     crops,
+    missing_objects,
     pass_details,
     recipe,
+    stride_for,
 )
 from dejacue.finding.locate import locate_object
 from dejacue.masks.buffers import BufferPool
 from dejacue.models.encoders import Encoder
+from dejacue.models.encoders.base import MINIMUM, PADDING, EncoderInfo
 from dejacue.records.history import COLUMNS
 from dejacue.report.thumbnails import Album, small_jpeg
 from dejacue.video.sizes import pixel_limit

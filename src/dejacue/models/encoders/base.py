@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+import json
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dejacue.errors import InputError, unknown
 from dejacue.records import Vocabulary
+from dejacue.records.arrays import Pixels
+from dejacue.records.history import MEANINGLESS
 from dejacue.records.words import Spelling
+from dejacue.video.crops import crop, picture
+
+if TYPE_CHECKING:
+    from dejacue.video.video import Frame
 
 MIN_PIECES = 3  # of a word that is said to be spelled in pieces
 # no piece of its own: a mark instead, or the bytes of its letters
@@ -52,6 +59,10 @@ UNKNOWN_PICTURES = (
     "unlike them, so its answer means nothing, not even with examples; use another encoder: "
     "siglip2 (after dejacue weights fetch siglip2), or lite (extra lite) with examples"
 )
+ENCODER_FIELDS = ("identity", "dimension", "size", "details", "batch", "workers", "encode_images")
+PADDING, MINIMUM = 0.20, 4  # of the crop, as published
+MAX_CHUNK_CROPS = 256
+MAX_CHUNK_BYTES = 32 << 20
 
 
 class Encoder(ABC):
@@ -171,3 +182,60 @@ def encode_vocabulary(
     rows = unit(encoder.encode_texts(texts), "description")
     mean = rows.reshape(len(forms), len(vocabulary), -1).mean(axis=0)
     return replace(vocabulary, features=unit(mean, "description"), encoder=encoder.identity)
+
+
+@dataclass(frozen=True)
+class EncoderInfo:
+    """All of an encoder but the model; small enough to be sent to other processes."""
+
+    identity: str
+    dimension: int
+    size: int
+    batch: int
+    details: Mapping[str, str]
+    fit: Callable[[Pixels], Pixels] | None = None
+    max_fps: float | None = None
+    knows_pictures: Callable[[Rows], bool] = Encoder.knows_pictures
+
+    @classmethod
+    def of(cls, encoder: Encoder) -> EncoderInfo:
+        """Describe an encoder; refuse an object that lacks what one has."""
+        missing = [name for name in ENCODER_FIELDS if not hasattr(encoder, name)]
+        if missing:
+            raise InputError(
+                f"the encoder {type(encoder).__name__} has no {', '.join(missing)}; "
+                "add what is missing, preferably by deriving from dejacue.models.encoders.Encoder"
+            )
+        return cls(
+            encoder.identity,
+            encoder.dimension,
+            encoder.size,
+            encoder.batch,
+            dict(encoder.details),
+            encoder.fit,
+            encoder.max_fps,
+            encoder.knows_pictures,
+        )
+
+    def quality_note(self, rows: Rows) -> dict[str, str]:
+        """Return what made_with says of a history of these rows: why it has no meaning, if so."""
+        return {} if self.knows_pictures(rows) else {MEANINGLESS: UNKNOWN_PICTURES}
+
+    @property
+    def chunk(self) -> int:
+        """Return the crops in a chunk for another process: whole batches, not too large."""
+        largest = min(MAX_CHUNK_CROPS, MAX_CHUNK_BYTES // (3 * self.size**2))
+        return max(1, largest // self.batch) * self.batch
+
+    @property
+    def key(self) -> str:
+        """Return a text that changes with all that rows of the same pixels depend on."""
+        key = {"encoder": self.identity, **self.details, "dimension": self.dimension}
+        return json.dumps(key, sort_keys=True)
+
+    def pixels(self, frame: Frame | Pixels, mask: NDArray[np.bool_]) -> Pixels:
+        """Return what the encoder is given of a frame, or of its image."""
+        if self.fit is not None:
+            image = frame if isinstance(frame, np.ndarray) else frame.image
+            return self.fit(crop(image, mask, PADDING, MINIMUM))
+        return picture(frame, mask, self.size, PADDING, MINIMUM)
