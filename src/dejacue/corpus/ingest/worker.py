@@ -1,4 +1,4 @@
-"""The local engine: processes decode and crop, this one encodes, a thread writes.
+"""The local engine: processes decode and crop, this one encodes and writes.
 
     workers ──▶ bounded queue ──▶ batches ──▶ encoder ──▶ rows by item ──▶ Writer
 
