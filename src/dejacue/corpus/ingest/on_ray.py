@@ -162,7 +162,7 @@ def _messages(item: Item, how: Decoding) -> Iterator[Message]:
     key = pickle.dumps(how)
     worker = _workers.pop(key, None) or Worker(replace(how, threads=1))
     try:
-        yield from worker.messages(item, lambda: None)
+        yield from worker.messages(item)
     except EOFError:
         yield Failed(worker_exit_message(item, worker.end()))
     except BaseException:
