@@ -224,7 +224,8 @@ def test_decoding_elsewhere_gives_the_rows_of_encode(videos, counting) -> None:
     assert isinstance(end, End)
     builder = HistoryBuilder(how.encoder)
     for chunk in chunks:
-        builder.take(chunk, counting.encode_images(list(chunk.crops)))
+        builder.see(chunk)
+        builder.encode(chunk, counting)
     histories = builder.histories(end)
     assert list(histories) == ["x-1", "x-2"]
     for at in (1, 2):
@@ -647,7 +648,7 @@ def test_files_elsewhere_are_fetched_and_exports_put(
     with Store.open(tmp_path / "store") as store:
         assert next(store.rows()).source == "v0.mp4"
         assert store.export("memory://out/npz") == 1
-        assert store.export("memory://out/all.parquet", "parquet") == 1
+        assert store.export("memory://out/all.parquet") == 1
         with remote.local_copy("memory://out/npz") as here:
             picture, file = sorted(Path(here).iterdir(), key=lambda path: path.suffix)
             assert picture.read_bytes() == store.thumbnail("v0")

@@ -73,8 +73,7 @@ class Evaluation:
     @property
     def coverage(self) -> str:
         """Return in words which histories the metrics of whole timelines cover."""
-        number = self.counts["histories"]
-        of = f"{number} {'history' if number == 1 else 'histories'}"
+        of = counted(self.counts["histories"], "history")
         return f"whole timelines: {self.complete} of {of}, those with complete references"
 
     def total(self, method: str) -> SegmentCounts:
@@ -173,9 +172,10 @@ class Evaluation:
             for metric, estimate in estimates.items()
         ]
         rows += [
-            ("difference", name, metric, *asdict(pair).values(), _family(metric), None)
+            ("difference", name, metric, *asdict(pair).values(), family, None)
             for name, pairs in self.comparisons.items()
             for metric, pair in pairs.items()
+            for family in (FAMILY if metric in METRICS else TIMELINE_FAMILY,)
         ]
         rows += [
             ("occurrences", name, kind, number, *[None] * 5, history)
@@ -184,10 +184,6 @@ class Evaluation:
             for kind, number in asdict(of_history).items()
         ]
         return [dict(zip(columns, row, strict=True)) for row in rows]
-
-
-def _family(metric: str) -> str:
-    return FAMILY if metric in METRICS else TIMELINE_FAMILY
 
 
 def _percent(value: float, low: float | None, high: float | None, sign: str = "") -> str:

@@ -18,7 +18,6 @@ from dejacue.finding.build import (
     Crop,
     EncoderInfo,
     Pixels,
-    Rows,
     encode_batch,
     histories_of,
     prefetch,
@@ -116,11 +115,6 @@ class HistoryBuilder:
 
     def see(self, chunk: Chunk) -> None:
         self._chunks.append(chunk.without_crops)
-
-    def take(self, chunk: Chunk, rows: Rows) -> None:
-        """Add a chunk and all of its rows."""
-        self.see(chunk)
-        self.known.add(dict(zip(chunk.names, rows, strict=True)))
 
     def histories(self, end: End) -> dict[str, History]:
         """Return the histories of the objects that were visible."""

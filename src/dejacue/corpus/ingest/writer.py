@@ -131,8 +131,13 @@ class Writer:
 
     @property
     def summary(self) -> Ingested:
-        outcomes = self._added, self._skipped, self._failed, self._replaced
-        return Ingested(*map(tuple, outcomes), dict(self._problems))  # type: ignore[arg-type]
+        return Ingested(
+            tuple(self._added),
+            tuple(self._skipped),
+            tuple(self._failed),
+            tuple(self._replaced),
+            dict(self._problems),
+        )
 
     def tick(self) -> None:
         """Write what has waited long enough; to be called now and then."""
