@@ -47,11 +47,6 @@ def option(
     )
 
 
-def help_of(name: str) -> str:
-    """Return the help of a field of a request."""
-    return asked_fields()[name].help
-
-
 def asked(name: str) -> Any:
     """Return the option of a field of a request, with its names, help, panel and values."""
     text = asked_fields()[name]

@@ -90,14 +90,14 @@ class Evaluation:
 
     def _repr_html_(self) -> str:
         rows = [
-            (escaped(name), *(_percent(*estimate) for estimate in estimates.values()))
+            (escaped(name), *(percent(*estimate) for estimate in estimates.values()))
             for name, estimates in self.methods.items()
         ]
         rows += [
             (
                 escaped(name),
                 *(
-                    f"{_percent(pair.delta, pair.low, pair.high, '+')}<br/>p {pair.p:.2g}, "
+                    f"{percent(pair.delta, pair.low, pair.high, '+')}<br/>p {pair.p:.2g}, "
                     f"Holm {pair.holm_p:.2g}"
                     for pair in pairs.values()
                 ),
@@ -186,7 +186,8 @@ class Evaluation:
         return [dict(zip(columns, row, strict=True)) for row in rows]
 
 
-def _percent(value: float, low: float | None, high: float | None, sign: str = "") -> str:
+def percent(value: float, low: float | None, high: float | None, sign: str = "") -> str:
+    """Return a share and its interval in %: 50.0 [40.0, 60.0]."""
     interval = "" if low is None or high is None else f" [{100 * low:.1f}, {100 * high:.1f}]"
     return f"{100 * value:{sign}.1f}{interval}".replace("-", "−")
 
