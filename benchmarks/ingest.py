@@ -59,7 +59,7 @@ def decoded(items: list[Item], how: Decoding, workers: int) -> None:
     def work(_: int) -> None:
         worker = Worker(replace(how, threads=max(1, (os.cpu_count() or 1) // workers)))
         for item in waiting:
-            for _ in worker.messages(item, lambda: None):
+            for _ in worker.messages(item):
                 pass
         worker.end()
 

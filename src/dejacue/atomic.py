@@ -18,7 +18,6 @@ import os
 import secrets
 import shutil
 import stat
-import time
 from collections.abc import Callable, Iterator
 from itertools import takewhile
 from pathlib import Path
@@ -33,7 +32,6 @@ except ImportError:  # Windows
 
 TEMPORARY = ".dejacue-tmp"
 MAX_NAME_BYTES = 255
-WAIT_FOR_NAME_S = 0.001  # until another has renamed its file
 _PLACE_ERRORS = (
     PermissionError,
     FileNotFoundError,
@@ -71,46 +69,6 @@ def write_whole(path: str | os.PathLike[str], write: Callable[[IO[bytes]], objec
         if lock is not None:
             os.close(lock)
     return Path(path)
-
-
-def name_new(file: Path, target: Path) -> None:
-    """Rename a file; FileExistsError where the name is taken, whoever was quicker."""
-    try:
-        os.link(file, target)
-        file.unlink()
-    except FileExistsError:
-        raise
-    except OSError:  # this drive knows no hard links
-        _rename_new(file, target)
-    sync_folder(target.parent)
-
-
-def _rename_new(file: Path, target: Path) -> None:
-    """Rename a file while nobody else does so in the folder: os.rename replaces what has the name.
-    Without locks (some network drives), whoever is slower by a moment still replaces it."""
-    while not os.path.lexists(target):
-        lock = None
-        try:
-            if fcntl is not None:
-                lock = _locked(os.open(target.parent, os.O_RDONLY), target.parent)
-            if not os.path.lexists(target):
-                os.rename(file, target)
-                return
-        except BlockingIOError:
-            time.sleep(WAIT_FOR_NAME_S)
-        finally:
-            if lock is not None:
-                os.close(lock)
-    raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(target))
-
-
-def sync_folder(folder: Path) -> None:
-    with contextlib.suppress(OSError):  # Windows opens no folders, and some drives sync none
-        handle = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)
 
 
 @contextlib.contextmanager
@@ -207,7 +165,7 @@ def _open_temporary(target: Path) -> tuple[IO[bytes], int | None]:
     return open(_unique_name(target), "xb"), None
 
 
-def lock_folder(path: Path) -> int | None:
+def lock_folder(path: str | os.PathLike[str]) -> int | None:
     """Return a handle that holds the lock until it is closed; None: another process has it, or this
     system knows no locks."""
     with contextlib.suppress(OSError):
@@ -215,7 +173,7 @@ def lock_folder(path: Path) -> int | None:
     return None
 
 
-def _locked(handle: int, path: Path) -> int | None:
+def _locked(handle: int, path: str | os.PathLike[str]) -> int | None:
     """Lock the handle of what lies at ``path`` and return it: the lock ends with the handle. Close
     it and return None where locks are not known; raise BlockingIOError where another process has
     the lock, or has moved the file away."""

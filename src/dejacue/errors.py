@@ -141,8 +141,9 @@ def lacks_memory(error: BaseException) -> bool:
 
 
 def counted(number: int, word: str) -> str:
-    """Return "1 frame" or "2 frames"."""
-    return f"{number} {word}" if number == 1 else f"{number} {word}s"
+    """Return "1 frame", "2 frames" or "2 histories"."""
+    plural = f"{word[:-1]}ies" if word.endswith("y") else f"{word}s"
+    return f"{number} {word if number == 1 else plural}"
 
 
 def unknown(kind: str, value: object, known: Iterable[str]) -> InputError:

@@ -12,10 +12,11 @@ import subprocess
 import sys
 import tarfile
 import tempfile
-import threading
+import time
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -223,7 +224,8 @@ def test_decoding_elsewhere_gives_the_rows_of_encode(videos, counting) -> None:
     assert isinstance(end, End)
     builder = HistoryBuilder(how.encoder)
     for chunk in chunks:
-        builder.take(chunk, counting.encode_images(list(chunk.crops)))
+        builder.see(chunk)
+        builder.encode(chunk, counting)
     histories = builder.histories(end)
     assert list(histories) == ["x-1", "x-2"]
     for at in (1, 2):
@@ -493,52 +495,54 @@ def test_options_that_cannot_be_are_refused(tmp_path, videos, counting, options)
     assert not (tmp_path / "store").exists()
 
 
-@pytest.mark.parametrize("limit", [pytest.param(1, marks=pytest.mark.long), 3])
-def test_no_more_chunks_wait_than_may(tmp_path, videos, counting, monkeypatch, limit) -> None:
-    seen = []
+@pytest.mark.parametrize("limit", [1, 3])
+def test_no_more_chunks_wait_than_may(videos, counting, monkeypatch, limit) -> None:
+    read = []
 
-    class Watched(threading.Semaphore):
-        count = 0
+    class Fast:
+        def __init__(self, *_: object) -> None: ...
 
-        def acquire(self, *arguments: object) -> bool:
-            acquired = super().acquire(*arguments)
-            Watched.count += 1
-            seen.append(Watched.count)
-            return acquired
+        def messages(self, item: object, turn: Any) -> Iterator[object]:
+            for at in range(9):
+                with turn:
+                    read.append(at)
+                    yield End()
 
-        def release(self, n: int = 1) -> None:
-            Watched.count -= n
-            super().release(n)
+        def end(self) -> int:
+            return 0
 
-    monkeypatch.setattr(worker, "Semaphore", Watched)
+    monkeypatch.setattr(worker, "Worker", Fast)
     monkeypatch.setattr(worker, "MAX_WAITING", limit)
-    result = ingest(
-        [row_of(video) for video in videos], tmp_path / "s", encoder=counting, workers=3
-    )
-    assert len(result.added) == 3
-    assert len(seen) == 6  # a chunk and an end of each
-    assert max(seen) <= limit
+    items, ahead, until = as_items(map(row_of, videos)), [], time.monotonic() + 60
+    with worker._Workers(iter(items), Decoding.of(counting), 3) as decoding:
+        while not decoding._messages.full():
+            assert time.monotonic() < until
+            time.sleep(0.001)
+        for item, _ in decoding:
+            if item is not None:
+                ahead.append(len(read) - len(ahead) - 1)
+    assert len(ahead) == len(read) == 3 * 9
+    assert max(ahead) <= limit + 1  # one waits for room
 
 
-def test_the_slot_of_a_worker_that_dies_is_given_back(videos, counting, monkeypatch) -> None:
+def test_a_worker_that_dies_half_way_gives_its_turn_back(videos, counting, monkeypatch) -> None:
     class Dying:
         def __init__(self, *_: object) -> None: ...
 
-        def messages(self, item: object, wait: object) -> Iterator[object]:
-            wait()
-            yield from ()
-            raise EOFError
+        def messages(self, item: object, turn: Any) -> Iterator[object]:
+            with turn:
+                yield from ()
+                raise EOFError
 
         def end(self) -> int:
             return -9
 
     monkeypatch.setattr(worker, "Worker", Dying)
-    monkeypatch.setattr(worker, "MAX_WAITING", 1)
-    decoding = worker._Workers(iter(as_items([row_of(videos[0])])), Decoding.of(counting), 1)
-    with decoding:
-        ((item, message, _),) = [incoming for incoming in decoding if incoming[0] is not None]
-    assert item.id == "v0"
-    assert "was killed by SIGKILL" in message.what
+    items = as_items(map(row_of, videos))
+    with worker._Workers(iter(items), Decoding.of(counting), 2) as decoding:
+        failed = [(item.id, message.what) for item, message in decoding if item is not None]
+    assert sorted(id for id, _ in failed) == ["v0", "v1", "v2"]
+    assert all("was killed by SIGKILL" in what for _, what in failed)
 
 
 @pytest.mark.long
@@ -644,7 +648,7 @@ def test_files_elsewhere_are_fetched_and_exports_put(
     with Store.open(tmp_path / "store") as store:
         assert next(store.rows()).source == "v0.mp4"
         assert store.export("memory://out/npz") == 1
-        assert store.export("memory://out/all.parquet", "parquet") == 1
+        assert store.export("memory://out/all.parquet") == 1
         with remote.local_copy("memory://out/npz") as here:
             picture, file = sorted(Path(here).iterdir(), key=lambda path: path.suffix)
             assert picture.read_bytes() == store.thumbnail("v0")

@@ -68,7 +68,6 @@ def folder(tmp_path: Path) -> Path:
         ("ls store z", ["store: ", '"z"', "dejacue store ls"]),
         ("rm store a z", ["store: ", '"z"', "nothing was removed"]),
         ("export store -o store", ["store: is the store itself"]),
-        ("export store -o x --kind zarr", ['kind "zarr"']),
     ],
 )
 def test_it_is_said_in_a_sentence_and_nothing_changes(folder, dejacue, command, names) -> None:

@@ -117,7 +117,7 @@ def test_exports_keep_them_and_they_are_added_again(store, tmp_path, dejacue) ->
     import pyarrow.parquet
 
     store.add([history("a"), history("b")], thumbnails={"a": jpeg(1)})
-    store.export(tmp_path / "x.parquet", "parquet")
+    store.export(tmp_path / "x.parquet")
     table = pyarrow.parquet.read_table(tmp_path / "x.parquet")
     assert table["thumbnail"].to_pylist() == [jpeg(1), None]
     store.export(tmp_path / "out")

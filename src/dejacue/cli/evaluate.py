@@ -17,7 +17,7 @@ from dejacue.cli.tables import make_table, note, show
 from dejacue.errors import InputError
 
 if TYPE_CHECKING:
-    from dejacue.evaluation.evaluate import Estimate, Evaluation
+    from dejacue.evaluation.evaluate import Evaluation
     from dejacue.records import Reference, Timeline
 
 MAX_LISTED_HISTORIES = 20
@@ -134,11 +134,12 @@ def methods_table(
 ) -> Table:
     """Return a row per method; metrics: name → title of its column, default: METRICS."""
     from dejacue.evaluation import METRICS
+    from dejacue.evaluation.evaluate import percent
 
     metrics = METRICS if metrics is None else metrics
     columns = ("method", *(f">{metric}" for metric in metrics.values()))
     rows = [
-        (name, *(_mean(estimates[metric]) for metric in metrics))
+        (name, *(percent(*estimates[metric]) for metric in metrics))
         for name, estimates in evaluation.methods.items()
     ]
     table = make_table(title, columns, rows)
@@ -156,13 +157,6 @@ def _occurrences_table(evaluation: Evaluation) -> Table:
             rows.append((name, history, *map(str, numbers)))
     columns = ("method", "history", ">true", ">found", ">missed", ">superfluous")
     return make_table("occurrences, found at tIoU ≥ .5", columns, rows)
-
-
-def _mean(estimate: Estimate) -> str:
-    mean = f"{100 * estimate.mean:.1f}"
-    if estimate.low is None or estimate.high is None:
-        return mean
-    return f"{mean} [{100 * estimate.low:.1f}, {100 * estimate.high:.1f}]"
 
 
 def _differences_table(evaluation: Evaluation) -> Table:

@@ -34,7 +34,7 @@ from dejacue.cli.tables import (
     videos_table,
 )
 from dejacue.errors import DejaCueError, InputError
-from dejacue.finding.request import FindRequest, Lazy, unwrapped
+from dejacue.finding.request import FindRequest, Lazy, asked_fields, unwrapped
 
 if TYPE_CHECKING:
     from dejacue.finding.finding import Finding
@@ -45,8 +45,8 @@ if TYPE_CHECKING:
 Marks = dict[str | None, list[tuple[int, int]]]  # state → first and last picture, from 0
 TABLE = ".txt"
 VIDEO_HELP = (
-    f"{o.help_of('video')} Several have a folder each and one table. Then states, in words: "
-    '"empty cup" "full cup".'
+    f"{asked_fields()['video'].help} Several have a folder each and one table. Then states, in "
+    'words: "empty cup" "full cup".'
 )
 WORD_LISTS = (".yaml", ".yml", ".json")
 KINDS_IN_FOLDER = ("json", "csv", "vtt")  # of the timeline

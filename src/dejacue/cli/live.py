@@ -43,7 +43,7 @@ def live(
         str, typer.Argument(help="A video, a folder of images, camera:0, rtsp://… or http://…")
     ],
     states: Annotated[Path | None, o.asked("states")] = None,
-    like: o.Like = None,
+    like: Annotated[o.Texts, o.asked("like")] = None,
     exhaustive: Annotated[bool, o.asked("exhaustive")] = False,
     box: Annotated[
         str | None, o.option("Box x0,y0,x1,y1 around the object in the first frame.")
@@ -52,9 +52,9 @@ def live(
     tracker: Annotated[
         str | None, o.option("Tracker: sam2, … (default: the box stays where it is).")
     ] = None,
-    masks: o.Masks = None,
-    objects: o.Objects = None,
-    fps: o.Fps = None,
+    masks: Annotated[Path | None, o.asked("masks")] = None,
+    objects: Annotated[str | None, o.asked("objects")] = None,
+    fps: Annotated[float | None, o.asked("fps")] = None,
     delay: Annotated[
         float, o.option("Seconds for which an occurrence stays the same before it is closed.")
     ] = 4.0,
@@ -69,7 +69,7 @@ def live(
     encoder: o.EncoderName = None,
     device: o.Device = None,
     settings: Annotated[o.Texts, o.setting(SETTINGS)] = None,
-    readout: o.ReadoutName = "timeline",
+    readout: Annotated[str, o.asked("readout")] = "timeline",
     jsonl: Annotated[bool, o.option("Print a JSON object per frame and line.", "--jsonl")] = False,
     output: Annotated[Path | None, o.output("Folder for the files that find writes.")] = None,
 ) -> None:

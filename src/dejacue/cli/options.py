@@ -47,11 +47,6 @@ def option(
     )
 
 
-def help_of(name: str) -> str:
-    """Return the help of a field of a request."""
-    return asked_fields()[name].help
-
-
 def asked(name: str) -> Any:
     """Return the option of a field of a request, with its names, help, panel and values."""
     text = asked_fields()[name]
@@ -291,17 +286,7 @@ RayAddress = Annotated[
     str | None,
     option("HOST:PORT of the cluster, or auto (default: RAY_ADDRESS, else this machine only)."),
 ]
-Vocabulary = Annotated[
-    Path,
-    option(
-        "Descriptions of each state: words (.yaml, .json) or features (.npz).", "--vocabulary", "-v"
-    ),
-]
-Masks = Annotated[Path | None, asked("masks")]
-Objects = Annotated[str | None, asked("objects")]
 FirstMask = Annotated[Texts, object_option("Mask of the object: PICTURE#ID@FRAME.", "--mask")]
-Fps = Annotated[float | None, asked("fps")]
-Like = Annotated[Texts, asked("like")]
 Replace = Annotated[bool, option("Replace histories with the same id.", "--replace")]
 ReplaceOther = Annotated[
     bool, option("Redo histories that were made from other inputs or options.", "--replace")
@@ -309,7 +294,6 @@ ReplaceOther = Annotated[
 EncoderName = Annotated[str | None, asked("encoder")]
 Device = Annotated[str | None, method_option("Where models of torch run: cuda, mps or cpu.")]
 EncoderSettings = Annotated[Texts, setting(ENCODER_SETTINGS)]
-ReadoutName = Annotated[str, asked("readout")]
 
 
 def encoder_from(name: str | None, values: Mapping[str, Any], device: str | None) -> Lazy:

@@ -16,7 +16,6 @@ from dejacue.cli import options as o
 from dejacue.cli.tables import (
     Bars,
     escape,
-    histories,
     make_table,
     notes,
     say,
@@ -139,10 +138,6 @@ def add(
         str | None,
         o.option("Of a new store: the encoder's identity (default: that of the first history)."),
     ] = None,
-    dtype: Annotated[
-        str | None,
-        o.option("Of a new store: type of the features, float16 (default) or float32."),
-    ] = None,
 ) -> None:
     """Add histories, with the pictures beside them: all of them, or none.
 
@@ -150,11 +145,11 @@ def add(
     """
     from dejacue.corpus import StoreExists
 
-    must_be_new = not files or encoder is not None or dtype is not None
+    must_be_new = not files or encoder is not None
     if must_be_new or not dejacue.Store.is_at(path):
         next(_histories(files or [], {}), None)  # what cannot be read is refused before that
         try:
-            with dejacue.Store.create(path, encoder=encoder, dtype=dtype or "float16") as created:
+            with dejacue.Store.create(path, encoder=encoder) as created:
                 say(f"created: {created.path}")
         except StoreExists:  # another process was quicker
             if must_be_new:
@@ -171,7 +166,7 @@ def add(
             thumbnails=pictures,
             progress=bars,
         )
-        say(f"added: {histories(count)}; {path} holds {histories(len(opened))}")
+        say(f"added: {counted(count, 'history')}; {path} holds {counted(len(opened), 'history')}")
 
 
 def _histories(files: Sequence[Path], pictures: dict[str, bytes]) -> Iterator[History]:
@@ -222,7 +217,7 @@ def ls(
             for row in rows:
                 typer.echo(as_json(row._asdict()))
             return
-        title = f"{opened.path}: {histories(len(opened))}, encoder {_encoder(opened)}"
+        title = f"{opened.path}: {counted(len(opened), 'history')}, encoder {_encoder(opened)}"
         listed = list(islice(rows, MAX_TABLE_ROWS))
         columns = dict.fromkeys(name for row in listed for name in row.columns)
         numbers = (">frames", ">runs", ">from – to", ">at seconds", ">thumb-\nnail")
@@ -309,7 +304,7 @@ def rm(path: StorePath, ids: Ids = None, where: Conditions = None) -> None:
         if not chosen:
             raise InputError(f"{path}: {NO_MATCH}, so none was removed")
         count = opened.remove(chosen)
-        say(f"removed: {histories(count)}; dejacue store compact {path} frees the space")
+        say(f"removed: {counted(count, 'history')}; dejacue store compact {path} frees the space")
 
 
 @store.command()
@@ -322,7 +317,7 @@ def verify(path: StorePath) -> None:
             say(f"{path}: {problem}")
         if problems:
             raise typer.Exit(1)
-        say(f"no damage found: {histories(len(opened))}")
+        say(f"no damage found: {counted(len(opened), 'history')}")
 
 
 @store.command()
@@ -336,14 +331,12 @@ def compact(path: StorePath) -> None:
 def export(
     path: StorePath,
     output: Annotated[str, o.output("A folder or a .parquet file; also s3://… and others.")],
-    kind: Annotated[str | None, o.option("npz or parquet (default: by the suffix).")] = None,
     where: Conditions = None,
 ) -> None:
     """Export the histories as files for other tools."""
-    kind = kind or ("parquet" if output.lower().endswith(".parquet") else "npz")
     with dejacue.Store.open(path) as opened, Bars() as bars:
-        count = opened.export(output, kind, where=conditions(where), progress=bars)
-    say_written(output, f"{histories(count)} in")
+        count = opened.export(output, where=conditions(where), progress=bars)
+    say_written(output, f"{counted(count, 'history')} in")
 
 
 @store.command()
@@ -370,7 +363,6 @@ def query(
     output: Annotated[
         Path | None, o.output("Write the answers to a .parquet, .csv, .jsonl or .json file.")
     ] = None,
-    threads: Annotated[int, o.option("Number of parallel kernel calls.")] = 1,
     engine: o.Workers = "local",
     ray_address: o.RayAddress = None,
     encoder: Annotated[
@@ -436,7 +428,6 @@ def query(
                 top=top or None,
                 trust=bool(top),
                 where=conditions(where),
-                threads=threads,
                 engine=engine,
                 ray_address=ray_address,
                 progress=bars,
@@ -468,13 +459,11 @@ def _no_answers(meaningless: Mapping[str, Note]) -> list[Note]:
     by_reason: dict[Note, list[str]] = {}
     for history, reason in meaningless.items():
         by_reason.setdefault(reason, []).append(history)
-    return [
-        Note(
-            f"{', '.join(ids[:3])}{', …' if ids[3:] else ''} ({histories(len(ids))}): {reason}",
-            "meaningless",
-        )
-        for reason, ids in by_reason.items()
-    ]
+    found = []
+    for reason, ids in by_reason.items():
+        few = ", ".join(ids[:3]) + (", …" if ids[3:] else "")
+        found.append(Note(f"{few} ({counted(len(ids), 'history')}): {reason}", "meaningless"))
+    return found
 
 
 def _match_table(matches: Iterable[Match]) -> Table:

@@ -102,10 +102,6 @@ def seconds(times_s: tuple[float, float] | None) -> str:
     return "{:.2f} – {:.2f}".format(*times_s) if times_s else ""
 
 
-def histories(count: int) -> str:
-    return f"{count} {'history' if count == 1 else 'histories'}"
-
-
 def show_tables(*tables: Table) -> None:
     """Print tables; on a screen that is too narrow for one, its rows become lines of text, so that
     no column is lost."""
@@ -232,7 +228,7 @@ def timeline_table(timeline: Timeline, references: References | None = None) -> 
 
 def videos_table(pairs: Sequence[tuple[Timeline, References | None]]) -> Table:
     """Return the rows of several timelines, with a line between them."""
-    return _occurrences(histories(len(pairs)), pairs, named=True)
+    return _occurrences(counted(len(pairs), "history"), pairs, named=True)
 
 
 def _occurrences(

@@ -20,7 +20,7 @@ from dejacue.corpus import _file as file
 from dejacue.corpus._file import Entry, manifest_columns, read_made_with
 from dejacue.corpus._query import Asked, Matches, answers
 from dejacue.corpus.cluster import check_engine
-from dejacue.errors import InputError, StrPath, need, shortened, unknown
+from dejacue.errors import InputError, StrPath, counted, need, shortened, unknown
 from dejacue.files import remote
 from dejacue.files.histories import file_name, write_history
 from dejacue.method.coordinates import query_directions
@@ -33,7 +33,6 @@ from dejacue.progress import Progress, silent
 from dejacue.records import History, Vocabulary
 
 DTYPES: dict[str, np.dtype[Any]] = {"float16": np.dtype("<f2"), "float32": np.dtype("<f4")}
-EXPORT_KINDS = ("npz", "parquet")
 PARQUET_GROUP_BYTES = 64 << 20  # of features
 MAX_THUMBNAIL_BYTES = 8192
 THUMBNAIL_SIDES = (160, 128, 96, 64)  # pixels, tried one after the other
@@ -209,7 +208,7 @@ class Store:
         except InputError:
             return f"<Store {self.path}: closed>"
         kind = f"{self.dimension or '?'}-d {self.dtype.name}, encoder {self.encoder or 'unnamed'}"
-        return f"<Store {self.path}: {count} {'history' if count == 1 else 'histories'}, {kind}>"
+        return f"<Store {self.path}: {counted(count, 'history')}, {kind}>"
 
     def __len__(self) -> int:
         return int(self._read("SELECT count(*) FROM histories")[0][0])
@@ -467,26 +466,24 @@ class Store:
     def export(
         self,
         path: StrPath,
-        kind: str = "npz",
         *,
         where: Conditions | None = None,
         progress: Progress = silent,
     ) -> int:
         """Write the histories for others to read, and return how many.
 
-        path   also a URL, such as s3://…, where fsspec is installed
-        kind   npz: a folder of ``.history.npz`` files; parquet: one file with a row a history
+        path   x.parquet: one file with a row a history; else a folder of ``.history.npz`` files;
+               also a URL, such as s3://…, where fsspec is installed
         """
         place = os.fspath(path)
-        if kind not in EXPORT_KINDS:
-            raise unknown("kind", kind, EXPORT_KINDS)
         is_remote = remote.is_remote(place)
         if not is_remote and Path(place).resolve() == self.path.resolve():
             raise InputError(f"{place}: is the store itself; give another place")
         ids = self.ids(where)
         if not ids:
             raise InputError(f"{self.path}: no history matches, so there is nothing to export")
-        write = self._export_npz if kind == "npz" else self._export_parquet
+        is_table = place.lower().endswith(".parquet")
+        write = self._export_parquet if is_table else self._export_npz
         if not is_remote:
             write(Path(place), ids, progress)
             return len(ids)

@@ -13,6 +13,7 @@ import logging
 import os
 import shutil
 import socket
+import stat
 import subprocess
 import sys
 import tempfile
@@ -20,6 +21,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from dejacue._version import __version__
+from dejacue.atomic import lock_folder
 from dejacue.errors import DejaCueError, InputError, extra, first_line, need, shortened, unknown
 
 ENGINES = ("local", "ray")
@@ -154,13 +156,12 @@ def _private_folder() -> Iterator[str]:
     # sockets lie in it, and their paths must be short
     place = "/tmp" if os.name == "posix" else tempfile.gettempdir()
     for left in glob.glob(os.path.join(place, f"{_FOLDER}*")):
-        lock = _locked(left)
+        lock = lock_folder(left) if _is_of_a_dead_process(left) else None
         if lock is not None:
-            if _is_of_a_dead_process(left):
-                shutil.rmtree(left, ignore_errors=True)
+            shutil.rmtree(left, ignore_errors=True)
             os.close(lock)
     folder = tempfile.mkdtemp(prefix=f"{_FOLDER}{os.getpid()}-", dir=place)
-    lock = _locked(folder)
+    lock = lock_folder(folder)
     try:
         yield folder
     finally:
@@ -170,32 +171,18 @@ def _private_folder() -> Iterator[str]:
 
 
 def _is_of_a_dead_process(folder: str) -> bool:
-    """Look at the process in the name, too: between its making and its lock a folder is in use."""
+    """Return whether this user's process in the name has ended: between its making and its lock a
+    folder is in use, too."""
     process, _, _ = os.path.basename(folder).removeprefix(_FOLDER).partition("-")
     try:
+        found = os.lstat(folder)
+        ours = stat.S_ISDIR(found.st_mode) and found.st_uid == os.getuid()
         os.kill(int(process), 0)
     except ProcessLookupError:
-        return True
-    except (OSError, ValueError, OverflowError):  # somebody else's, or not a name of ours
+        return ours
+    except (OSError, ValueError, OverflowError, AttributeError):  # gone, not ours, or Windows
         pass
     return False
-
-
-def _locked(folder: str) -> int | None:
-    """Return a handle that holds a lock on our folder until it is closed; None: another process
-    has it, or this system knows no locks."""
-    with contextlib.suppress(ImportError, OSError):
-        import fcntl
-
-        handle = os.open(folder, os.O_RDONLY | os.O_NOFOLLOW | os.O_DIRECTORY)
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            if os.fstat(handle).st_uid == os.getuid():
-                return handle
-        except OSError:
-            pass
-        os.close(handle)
-    return None
 
 
 def _connect(ray: Any, address: str, options: dict[str, Any]) -> None:

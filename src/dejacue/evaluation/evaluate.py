@@ -73,8 +73,7 @@ class Evaluation:
     @property
     def coverage(self) -> str:
         """Return in words which histories the metrics of whole timelines cover."""
-        number = self.counts["histories"]
-        of = f"{number} {'history' if number == 1 else 'histories'}"
+        of = counted(self.counts["histories"], "history")
         return f"whole timelines: {self.complete} of {of}, those with complete references"
 
     def total(self, method: str) -> SegmentCounts:
@@ -91,14 +90,14 @@ class Evaluation:
 
     def _repr_html_(self) -> str:
         rows = [
-            (escaped(name), *(_percent(*estimate) for estimate in estimates.values()))
+            (escaped(name), *(percent(*estimate) for estimate in estimates.values()))
             for name, estimates in self.methods.items()
         ]
         rows += [
             (
                 escaped(name),
                 *(
-                    f"{_percent(pair.delta, pair.low, pair.high, '+')}<br/>p {pair.p:.2g}, "
+                    f"{percent(pair.delta, pair.low, pair.high, '+')}<br/>p {pair.p:.2g}, "
                     f"Holm {pair.holm_p:.2g}"
                     for pair in pairs.values()
                 ),
@@ -173,9 +172,10 @@ class Evaluation:
             for metric, estimate in estimates.items()
         ]
         rows += [
-            ("difference", name, metric, *asdict(pair).values(), _family(metric), None)
+            ("difference", name, metric, *asdict(pair).values(), family, None)
             for name, pairs in self.comparisons.items()
             for metric, pair in pairs.items()
+            for family in (FAMILY if metric in METRICS else TIMELINE_FAMILY,)
         ]
         rows += [
             ("occurrences", name, kind, number, *[None] * 5, history)
@@ -186,11 +186,8 @@ class Evaluation:
         return [dict(zip(columns, row, strict=True)) for row in rows]
 
 
-def _family(metric: str) -> str:
-    return FAMILY if metric in METRICS else TIMELINE_FAMILY
-
-
-def _percent(value: float, low: float | None, high: float | None, sign: str = "") -> str:
+def percent(value: float, low: float | None, high: float | None, sign: str = "") -> str:
+    """Return a share and its interval in %: 50.0 [40.0, 60.0]."""
     interval = "" if low is None or high is None else f" [{100 * low:.1f}, {100 * high:.1f}]"
     return f"{100 * value:{sign}.1f}{interval}".replace("-", "−")
 

@@ -90,25 +90,22 @@ def read_references(
     name = os.fspath(path)
     if (format := format_in(name)) is not None:
         return references_in(name, format, times, states, history)
-    references = _our_references(name)
     with in_file(name):
+        if is_table(name):
+            columns = (*_REFERENCE_COLUMNS, *_HISTORY_COLUMNS)
+            rows = table_rows(name, _REFERENCE_COLUMNS, columns, only=True)
+            references = _references_from_rows(rows)
+        else:
+            documents = _documents(name)
+            if len(documents) != 1 or not isinstance(documents[0], dict):
+                problem = 'references are a JSON object with the key "histories"'
+                raise InputError(f"{problem}; for dejacue evaluate, give them last")
+            references = list(_check_unique(declared(documents[0], _References).histories))
         for reference in references:
             for state in reference.states:
                 with named(f'history "{reference.history_id}"'):
                     _check_state(state, states)
     return references
-
-
-def _our_references(name: str) -> list[Reference]:
-    with in_file(name):
-        if is_table(name):
-            columns = (*_REFERENCE_COLUMNS, *_HISTORY_COLUMNS)
-            return _references_from_rows(table_rows(name, _REFERENCE_COLUMNS, columns, only=True))
-        documents = _documents(name)
-        if len(documents) != 1 or not isinstance(documents[0], dict):
-            problem = 'references are a JSON object with the key "histories"'
-            raise InputError(f"{problem}; for dejacue evaluate, give them last")
-        return list(_check_unique(declared(documents[0], _References).histories))
 
 
 def write_references(
@@ -286,15 +283,15 @@ def _timelines_from_rows(rows: Cells) -> list[Timeline]:
             intervals,
             states_of(intervals) if intervals else states[history],
             history_id=history,
-            notes=_notes_of(notes.get(history, ())),
+            notes=map(
+                Note.from_line,
+                dict.fromkeys(
+                    line for cell in notes.get(history, ()) for line in cell.split(" | ")
+                ),
+            ),
         )
         for history, intervals in histories.items()
     ]
-
-
-def _notes_of(cells: Iterable[str]) -> Iterable[Note]:
-    """Return the notes of all cells of a history."""
-    return map(Note.from_line, dict.fromkeys(line for cell in cells for line in cell.split(" | ")))
 
 
 def _check_unique(records: Iterable[Any]) -> Iterator[Any]:

@@ -24,7 +24,7 @@ from dejacue.masks._region import is_region, open_region
 from dejacue.method.localization import READOUTS, readout_from
 from dejacue.method.strips import Border, Strip, marked, open_borders
 from dejacue.models.trackers import read_notes
-from dejacue.records import Example, Interval, Note, Vocabulary
+from dejacue.records import Example, Note, Vocabulary
 from dejacue.records.note import in_order
 from dejacue.report.exports import EXPORTS
 from dejacue.studio.errors import NotThere, check_revision
@@ -354,7 +354,11 @@ def _read_row(folder: Path) -> Json:
     timeline = document.timeline
     notes = in_order((*document.warnings, *timeline.notes))
     best = [interval for state in timeline.states if (interval := timeline.best(state))]
-    least = min(best, key=_certainty, default=None)
+    least = min(
+        best,
+        key=lambda i: (i.confirmed, -math.inf if i.confidence is None else i.confidence),
+        default=None,
+    )
     return row | {
         "object": str(words["object"]) if "object" in words else None,
         "encoder": document.provenance.encoder,
@@ -365,11 +369,6 @@ def _read_row(folder: Path) -> Json:
         "trust": least and least.trust,
         "confidence": least and least.confidence,
     }
-
-
-def _certainty(interval: Interval) -> tuple[bool, float]:
-    confidence = interval.confidence
-    return interval.confirmed, -math.inf if confidence is None else confidence
 
 
 def draw(

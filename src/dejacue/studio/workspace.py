@@ -318,7 +318,10 @@ def lock(workspace: Workspace, url: str) -> Iterator[None]:
     path = workspace.root / LOCK
     handle = os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0), 0o600)
     try:
-        holder = _holder(path)
+        holder: Any = None
+        with contextlib.suppress(OSError, ValueError):  # what the last one wrote
+            holder = json.loads(path.read_text())
+        holder = holder if isinstance(holder, dict) else {}
         if not _is_free(handle, holder):
             pid, address = holder.get("pid", "?"), holder.get("url", "address unknown")
             problem = f"is used by another studio (process {pid}, {address})"
@@ -332,14 +335,6 @@ def lock(workspace: Workspace, url: str) -> Iterator[None]:
                 path.unlink()
     finally:
         os.close(handle)
-
-
-def _holder(path: Path) -> dict[str, Any]:
-    """Return what the last holder of a lock wrote into it."""
-    with contextlib.suppress(OSError, ValueError):
-        holder = json.loads(path.read_text())
-        return holder if isinstance(holder, dict) else {}
-    return {}
 
 
 def _is_free(handle: int, holder: Mapping[str, Any]) -> bool:

@@ -101,7 +101,12 @@ def ingest(
         items, manifest_name = as_items(manifest), "the manifest"
     with contextlib.ExitStack() as stack:
         target = _opened(store, stack)
-        items = _failed_before(items, store, target) if retry else items
+        if retry:
+            if target is None:
+                problem = "is not a store yet, so there is nothing to retry"
+                raise InputError(f"{store}: {problem}; do not retry")
+            failed = {failure.id for failure in target.failures()}
+            items = [item for item in items if item.id in failed]
         if not items:
             return Ingested()
         name, options = unwrapped(encoder)
@@ -115,7 +120,9 @@ def ingest(
             _log.info(
                 "lines with neither stride nor fps: about %g frames per second are used", max_fps
             )
-        _check_columns(manifest_name, items, model)
+        columns = dict.fromkeys(name for item in items for name in item.extra)
+        if taken := [name for name in columns if name in model.details]:  # both are in made_with
+            raise SeveralProblems(manifest_name, map(column_is_taken, taken))
         if target is None:
             assert not isinstance(store, Store)
             target = stack.enter_context(open_store(store, model))
@@ -134,7 +141,17 @@ def ingest(
             name if isinstance(name, Encoder) else Lazy(name or "siglip2", options),
             ray,
         )
-        return _run(ENGINES[engine], run, writer, target.path)
+        try:
+            ENGINES[engine](run)
+        except BaseException as error:
+            writer.close(keep=True)
+            if isinstance(error, Cancelled | KeyboardInterrupt):
+                problem = f"stopped; {target.path}: {writer.summary}"
+                problem += "; partly encoded videos are kept"
+                raise Cancelled(f"{problem}; run the same command to resume") from None
+            raise
+        writer.close()
+        return writer.summary
 
 
 def _opened(store: StrPath | Store, stack: contextlib.ExitStack) -> Store | None:
@@ -147,28 +164,6 @@ def _opened(store: StrPath | Store, stack: contextlib.ExitStack) -> Store | None
     store.check_writable()
     stack.enter_context(_locked(store.path))
     return store
-
-
-def _failed_before(items: Iterable[Item], path: Any, store: Store | None) -> list[Item]:
-    if store is None:
-        raise InputError(f"{path}: is not a store yet, so there is nothing to retry; do not retry")
-    failed = {failure.id for failure in store.failures()}
-    return [item for item in items if item.id in failed]
-
-
-def _run(
-    engine: Callable[[IngestRun], None], run: IngestRun, writer: Writer, path: Path
-) -> Ingested:
-    try:
-        engine(run)
-    except BaseException as error:
-        writer.close(keep=True)
-        if isinstance(error, Cancelled | KeyboardInterrupt):
-            problem = f"stopped; {path}: {writer.summary}; partly encoded videos are kept"
-            raise Cancelled(f"{problem}; run the same command to resume") from None
-        raise
-    writer.close()
-    return writer.summary
 
 
 @contextlib.contextmanager
@@ -188,14 +183,6 @@ def _locked(path: Path) -> Iterator[None]:
             folder.rmdir()
         if lock is not None:
             os.close(lock)
-
-
-def _check_columns(manifest: str, items: Iterable[Item], encoder: Encoder) -> None:
-    """Refuse columns named like details of the encoder: both are kept in made_with."""
-    columns = dict.fromkeys(name for item in items for name in item.extra)
-    taken = [name for name in columns if name in encoder.details]
-    if taken:
-        raise SeveralProblems(manifest, map(column_is_taken, taken))
 
 
 def _located(

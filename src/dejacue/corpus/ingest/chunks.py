@@ -4,7 +4,7 @@ that are made of them."""
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,7 +17,6 @@ from dejacue.files.partial import PartialRows
 from dejacue.finding._encode import (
     Crop,
     Pixels,
-    Rows,
     encode_batch,
     histories_of,
     prefetch,
@@ -117,11 +116,6 @@ class HistoryBuilder:
     def see(self, chunk: Chunk) -> None:
         self._chunks.append(chunk.without_crops)
 
-    def take(self, chunk: Chunk, rows: Rows) -> None:
-        """Add a chunk and all of its rows."""
-        self.see(chunk)
-        self.known.add(dict(zip(chunk.names, rows, strict=True)))
-
     def histories(self, end: End) -> dict[str, History]:
         """Return the histories of the objects that were visible."""
         if not self._chunks:
@@ -135,7 +129,7 @@ class HistoryBuilder:
 
 
 def encode_chunks(
-    messages: Iterable[tuple[Item | None, Message | None, Callable[[], object]]],
+    messages: Iterable[tuple[Item | None, Message | None]],
     encoder: Encoder,
     info: EncoderInfo,
     writer: Writer,
@@ -143,42 +137,38 @@ def encode_chunks(
     """Encode the chunks of many videos, a batch at a time, and give the histories of each to the
     writer.
 
-    messages   each with its item, and a function to call when it is not needed any more; neither
-               item nor message: nothing comes for a moment
+    messages   each with its item; neither item nor message: nothing comes for a moment
 
     A batch holds crops of one video, in order: a model may give a crop other last bits beside
     other crops, and rows do not depend on which videos are encoded together.
     """
     builders: dict[str, HistoryBuilder] = {}  # of the items that have begun, by id
 
-    def batches() -> Iterator[tuple[Any, Message | None, Callable[[], object]]]:
-        for item, message, release in messages:
+    def batches() -> Iterator[tuple[Any, Message | None]]:
+        for item, message in messages:
             if item is None or not isinstance(message, Chunk):
-                yield item, message, release
+                yield item, message
                 continue
             if item.id not in builders:
                 builders[item.id] = HistoryBuilder(info, writer.partial(item))
             builders[item.id].see(message)
             for at in range(0, len(message), info.batch):
-                last = at + info.batch >= len(message)
-                part = message.part(at, at + info.batch)
-                yield item, part, release if last else lambda: None
-            del message, part  # large, and the next one may be a while in coming
+                yield item, message.part(at, at + info.batch)
+            del message  # large, and the next one may be a while in coming
 
-    def encode(entry: tuple[Any, Message | None, Any]) -> tuple[Any, Message | None, Any]:
-        item, message, _ = entry
+    def encode(entry: tuple[Any, Message | None]) -> tuple[Any, Message | None]:
+        item, message = entry
         if isinstance(message, Chunk):
             builders[item.id].encode(message, encoder)
         return entry
 
     try:
         with contextlib.closing(prefetch(encode, batches(), encoder.workers)) as done:
-            for item, message, release in done:
+            for item, message in done:
                 if isinstance(message, End | Failed):
                     _finish(item, builders.pop(item.id, None), message, writer)
                 else:
                     writer.encoded(0 if message is None else len(message))
-                release()
     finally:
         for builder in builders.values():
             builder.known.close()

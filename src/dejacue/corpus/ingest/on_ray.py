@@ -68,7 +68,9 @@ def run_ray(run: IngestRun) -> None:
             for row in block.to_pylist():
                 joined.take(**row)
             run.writer.tick()
-    joined.check_finished()
+    if joined.open:
+        problem = f"Ray lost batches of {counted(len(joined.open), 'video')}"
+        raise DejaCueError(f"{problem}; run the same command to resume")
 
 
 def _dataset(ray: Any, run: IngestRun, joined: _Joined) -> Any:
@@ -162,7 +164,7 @@ def _messages(item: Item, how: Decoding) -> Iterator[Message]:
     key = pickle.dumps(how)
     worker = _workers.pop(key, None) or Worker(replace(how, threads=1))
     try:
-        yield from worker.messages(item, lambda: None)
+        yield from worker.messages(item)
     except EOFError:
         yield Failed(worker_exit_message(item, worker.end()))
     except BaseException:
@@ -201,7 +203,14 @@ class EncoderActor:
     def __call__(self, block: Any) -> Any:
         import pyarrow
 
-        return pyarrow.Table.from_pylist([self._answer(row) for row in _buffers(block)])
+        rows = (
+            {  # without a copy of the crops
+                name: block[name][at].as_buffer() if name == "crops" else block[name][at].as_py()
+                for name in block.column_names
+            }
+            for at in range(block.num_rows)
+        )
+        return pyarrow.Table.from_pylist(list(map(self._answer, rows)))
 
     def _answer(self, row: dict[str, Any]) -> dict[str, Any]:
         """Return the row with encoded crops, or with an error for the driver to raise.
@@ -240,15 +249,6 @@ class EncoderActor:
             return np.stack([saved[key] for key in chunk.names])
 
 
-def _buffers(block: Any) -> Iterator[dict[str, Any]]:
-    """Yield the rows of a table, without a copy of the crops."""
-    for at in range(block.num_rows):
-        yield {
-            name: block[name][at].as_buffer() if name == "crops" else block[name][at].as_py()
-            for name in block.column_names
-        }
-
-
 @dataclass
 class _ItemBatches:
     item: Item
@@ -260,23 +260,23 @@ class _ItemBatches:
 
 
 class _Joined:
-    """Collect the batches of items until all of an item have arrived."""
+    """Collect the batches of items until all of an item have arrived; ``open``: those of others."""
 
     def __init__(self, run: IngestRun) -> None:
-        self._run, self._open = run, dict[str, _ItemBatches]()
+        self._run, self.open = run, dict[str, _ItemBatches]()
         self._info = run.decoding.encoder
 
     def begin(self, item: Item) -> dict[str, Any]:
         """Return a row of the dataset: the item, and which crops have been encoded before."""
         known = PartialRows(self._run.writer.partial(item), self._info.key)
-        self._open[item.id] = _ItemBatches(item, known)
+        self.open[item.id] = _ItemBatches(item, known)
         here = item.moved(_absolute)
         return {"item": pickle.dumps(here), "known": b"".join(known)}
 
     def take(
         self, item: str, part: int, message: bytes, rows: bytes, problem: str, saved: bool
     ) -> None:
-        parts, content = self._open[item], pickle.loads(message)
+        parts, content = self.open[item], pickle.loads(message)
         if isinstance(content, DejaCueError):
             raise content
         if problem:
@@ -294,7 +294,7 @@ class _Joined:
         else:
             parts.end, parts.count = content, part
         if len(parts.batches) == parts.count:
-            self._finish(self._open.pop(item))
+            self._finish(self.open.pop(item))
 
     def _finish(self, parts: _ItemBatches) -> None:
         """Build histories in the order of the frames: rows are those of the local engine."""
@@ -307,13 +307,7 @@ class _Joined:
             builder = HistoryBuilder(self._info)
             builder.known.add(parts.known)
             for _, (chunk, rows) in sorted(parts.batches.items()):
-                if rows is None:
-                    builder.see(chunk)
-                else:
-                    builder.take(chunk, rows)
+                builder.see(chunk)
+                if rows is not None:
+                    builder.known.add(dict(zip(chunk.names, rows, strict=True)))
             self._run.writer.finished(parts.item, builder.histories(parts.end), parts.end)
-
-    def check_finished(self) -> None:
-        if self._open:
-            problem = f"Ray lost batches of {counted(len(self._open), 'video')}"
-            raise DejaCueError(f"{problem}; run the same command to resume")

@@ -1,10 +1,10 @@
-"""The local engine: processes decode and crop, this one encodes, a thread writes.
+"""The local engine: processes decode and crop, this one encodes and writes.
 
     workers ──▶ bounded queue ──▶ batches ──▶ encoder ──▶ rows by item ──▶ Writer
 
 Items go to a worker on one pipe, chunks of crops come back on another. A thread for each worker
-hands it one item after the other; before it reads a chunk it waits until fewer than MAX_WAITING
-are queued, which holds the worker back in turn.
+hands it one item after the other. The threads read chunks in turns, and one that finds the queue
+full keeps its turn until there is room, which holds all workers back.
 
 Not multiprocessing: that runs the script of its user again. A pipe takes 1.5 GB/s, which is 10,000
 crops a second of 224 × 224, where shared memory takes 1.0 on the same busy machine
@@ -25,9 +25,9 @@ import subprocess
 import sys
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
-from threading import Semaphore
 from typing import Any, cast
 
 import numpy as np
@@ -59,10 +59,11 @@ PICTURE_SIDE = 128  # most crops have less than a store allows, and stay as they
 MAX_KEPT_CROPS = 4  # of which one becomes the picture of an object
 _START = "import sys; sys.path[:] = {!r}; from dejacue.corpus.ingest import worker; worker.main()"
 _PIPE_BYTES = 1 << 20
-MAX_WAITING = 8  # chunks of all workers, of 32 MB at most, unless one batch is larger
+MAX_WAITING = 8  # chunks in the queue, of 32 MB at most, unless one batch is larger
 MAX_THREAD_ENDING_S = 5.0  # for a thread that is fetching a file, when all is stopped
 IDLE_S = 0.25  # after which encoded rows move on, though nothing comes after them
 MAX_ENDING_S = 2.0
+ANY_TIME = nullcontext()
 
 
 @dataclass(frozen=True)
@@ -244,13 +245,14 @@ class Worker:
         except OSError:
             raise EOFError from None
 
-    def messages(self, item: Item, wait: Callable[[], object]) -> Iterator[Message]:
-        """Yield what ``decode`` yields for an item, whose files may be remote; ``wait`` is called
-        when a message has arrived, before it is read."""
+    def messages(
+        self, item: Item, turn: AbstractContextManager[object] = ANY_TIME
+    ) -> Iterator[Message]:
+        """Yield what ``decode`` yields for an item, whose files may be remote. A message is read
+        only when there is one, and in ``turn``, which lasts until the next one is asked for."""
         try:
             item = _addressed(item, self._how.encoder)
             if (end := _there_already(item)) is not None:
-                wait()
                 yield end
                 return
             with fetched(item) as here:
@@ -259,14 +261,13 @@ class Worker:
                 while message is None or isinstance(message, Chunk):
                     message = None
                     self._out.peek(1)
-                    wait()
-                    try:
-                        message = pickle.load(self._out)
-                    except pickle.UnpicklingError:  # it has ended half-way
-                        raise EOFError from None
-                    yield message
+                    with turn:
+                        try:
+                            message = pickle.load(self._out)
+                        except pickle.UnpicklingError:  # it has ended half-way
+                            raise EOFError from None
+                        yield message
         except DejaCueError as error:  # it cannot be fetched
-            wait()
             yield Failed(str(error))
 
     def kill(self) -> None:
@@ -300,9 +301,8 @@ class _Workers:
 
     def __init__(self, items: Iterator[Item], how: Decoding, count: int) -> None:
         self._items, self._how = items, how
-        self.slots = Semaphore(MAX_WAITING)
-        self._queue: queue.SimpleQueue[Any] = queue.SimpleQueue()
-        self._lock = threading.Lock()
+        self._messages: queue.Queue[tuple[Item | None, Any]] = queue.Queue(MAX_WAITING)
+        self._lock, self._turn = threading.Lock(), threading.Lock()
         self._stopping = False
         self._alive: set[Worker] = set()
         self._threads = [threading.Thread(target=self._work, daemon=True) for _ in range(count)]
@@ -317,78 +317,61 @@ class _Workers:
             self._stopping = True
             for worker in self._alive:
                 worker.kill()
-        self.slots.release(len(self._threads))  # nobody waits any more
         for thread in self._threads:
             thread.join(MAX_THREAD_ENDING_S)
 
-    def __iter__(self) -> Iterator[tuple[Item | None, Message | None, Callable[[], object]]]:
+    def __iter__(self) -> Iterator[tuple[Item | None, Message | None]]:
         ended = 0
         while ended < len(self._threads):
             try:
-                message = self._queue.get(timeout=IDLE_S)
+                item, message = self._messages.get(timeout=IDLE_S)
             except queue.Empty:
-                yield None, None, lambda: None
+                yield None, None
                 continue
-            if message is None:
-                ended += 1
-            elif isinstance(message, BaseException):
+            if item is not None:
+                yield item, message
+            elif message is not None:
                 raise message
             else:
-                yield *message, self.slots.release
+                ended += 1
             del message  # a chunk is large
 
-    def _next(self) -> Item | None:
+    def _put(self, item: Item | None, message: Message | BaseException | None) -> None:
+        while not self._stopping:
+            with contextlib.suppress(queue.Full):
+                self._messages.put((item, message), timeout=IDLE_S)
+                return
+
+    def _next(self, worker: Worker | None) -> tuple[Item | None, Worker | None]:
+        """Return the next item, if there is one, and the worker, or a new one in place of None."""
         with self._lock:
-            return None if self._stopping else next(self._items, None)
+            item = None if self._stopping else next(self._items, None)
+            if item is not None and worker is None:
+                worker = Worker(self._how)
+                self._alive.add(worker)
+            return item, worker
 
     def _work(self) -> None:
         """Run one thread: its worker, and another one where that has died."""
-        worker = None
+        worker, problem = None, None
         try:
-            while (item := self._next()) is not None:
-                worker = worker or self._started()
-                if worker is None:
+            while True:
+                item, worker = self._next(worker)
+                if item is None or worker is None:
                     break
                 try:
-                    self._pass_on(worker, item)
+                    for message in worker.messages(item, self._turn):
+                        self._put(item, message)
+                        del message
                 except EOFError:
-                    if self._stopping:
-                        break
-                    self.slots.acquire()
-                    self._queue.put((item, Failed(worker_exit_message(item, self._ended(worker)))))
+                    self._put(item, Failed(worker_exit_message(item, self._ended(worker))))
                     worker = None
         except BaseException as error:
-            self._queue.put(error)
+            problem = error
         finally:
             if worker is not None:
                 self._ended(worker)
-            self._queue.put(None)
-
-    def _pass_on(self, worker: Worker, item: Item) -> None:
-        waiting = False  # for a message that is being read
-
-        def wait() -> None:
-            nonlocal waiting
-            self.slots.acquire()
-            waiting = True
-
-        try:
-            for message in worker.messages(item, wait):
-                self._queue.put((item, message))
-                waiting = False
-                del message
-        except EOFError:
-            if waiting:
-                self.slots.release()
-            raise
-
-    def _started(self) -> Worker | None:
-        with self._lock:
-            if self._stopping:
-                return None
-            worker = Worker(self._how)
-            self._alive.add(worker)
-            return worker
+            self._put(None, problem)
 
     def _ended(self, worker: Worker) -> int:
         with self._lock:

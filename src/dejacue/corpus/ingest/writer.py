@@ -6,13 +6,11 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import shutil
-import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from dejacue.corpus import Busy, Failure, Store, StoreExists
 from dejacue.corpus.cluster import check_engine
@@ -61,21 +59,6 @@ class Ingested:
         return ", ".join(f"{count} {name}" for name, count in kinds if count) or "nothing to do"
 
 
-class _Finished(NamedTuple):
-    item: Item
-    histories: Sequence[History]
-    pictures: Mapping[str, bytes]
-
-
-@dataclass
-class _Group:
-    finished: list[_Finished] = field(default_factory=list)
-    failures: list[Failure] = field(default_factory=list)
-    settled: list[str] = field(default_factory=list)
-    size: int = 0
-    began: float = 0.0
-
-
 def work_folder(store: Path) -> Path:
     """Return the folder beside a store for what an ingest keeps: corpus.dejacue.work."""
     return store.with_name(f"{store.name}.work")
@@ -88,22 +71,18 @@ def partial_path(store: Path, name: str) -> Path:
 
 
 class Writer:
-    """Write the outcome of each item; ``close`` waits until all of them are in the store.
+    """Write the outcome of each item; ``close`` writes what is left.
 
     total   how many items there are, for the progress
-
-    Errors of the disk are raised by the next call. All calls come from one thread.
     """
 
     def __init__(self, store: Store, total: int = 0, progress: Progress = silent) -> None:
-        self._store, self._group = store, _Group()
-        self.path = store.path
-        self._folder = work_folder(store.path) / PARTIAL
-        self._unsettled = {failure.id for failure in store.failures()}
-        self._pool = ThreadPoolExecutor(1, "dejacue-writer")
-        self._writing: Future[None] | None = None
-        self._lock = threading.Lock()
+        self._store, self.path = store, store.path
         self._total, self._progress, self._items, self._crops = total, progress, 0, 0
+        self._unsettled = {failure.id for failure in store.failures()}
+        self._finished: list[tuple[Item, Mapping[str, History], End]] = []  # not written yet
+        self._failures: list[Failure] = []  # nor these
+        self._bytes, self._began = 0, 0.0
         self._added: list[str] = []
         self._skipped: list[str] = []
         self._failed: list[Failure] = []
@@ -127,140 +106,108 @@ class Writer:
     def partial(self, job: Item) -> Path:
         return partial_path(self.path, job.id)
 
-    def _forget(self, item: Item) -> None:
-        """Delete the rows of an item that is in the store."""
-        for path in partial_files(self.partial(item)):
-            path.unlink(missing_ok=True)
-
-    def finished(self, job: Item, histories: dict[str, History], end: End) -> None:
-        with self._lock:
-            self._skipped += end.skipped
-        self._items += 1
-        if histories:
-            self._group.finished.append(_Finished(job, [*histories.values()], end.pictures))
-            self._grown(sum(history.features.nbytes for history in histories.values()))
-        else:
-            self._forget(job)
-            if job.id in self._unsettled:
-                self._group.settled.append(job.id)
-                self._grown(0)
-        self._report()
+    def finished(self, job: Item, histories: Mapping[str, History], end: End) -> None:
+        self._skipped += end.skipped
+        self._finished.append((job, histories, end))
+        self._bytes += sum(history.features.nbytes for history in histories.values())
+        self._done()
 
     def failed(self, job: Item, what: str) -> None:
         """Record a failure in the store, unless the store has a history of this id."""
+        self._fail(job, what)
+        self._done()
+
+    def _fail(self, job: Item, what: str) -> None:
         failure = Failure(job.id, job.source, what)
+        self._failed.append(failure)
         if job.id not in job.known:
-            self._group.failures.append(failure)
-        with self._lock:
-            self._failed.append(failure)
+            self._failures.append(failure)
+
+    def _done(self) -> None:
         self._items += 1
-        self._grown(0)
+        self._began = self._began or time.monotonic()
+        self.tick()
         self._report()
 
     @property
     def summary(self) -> Ingested:
-        with self._lock:
-            return Ingested(
-                tuple(self._added),
-                tuple(self._skipped),
-                tuple(self._failed),
-                tuple(self._replaced),
-                dict(self._problems),
-            )
+        return Ingested(
+            tuple(self._added),
+            tuple(self._skipped),
+            tuple(self._failed),
+            tuple(self._replaced),
+            dict(self._problems),
+        )
 
     def tick(self) -> None:
         """Write what has waited long enough; to be called now and then."""
-        group = self._group
-        waited = group.began and time.monotonic() - group.began > MAX_WAITING_S
-        if group.size > MAX_GROUP_BYTES or waited:
-            self.flush()
-
-    def _grown(self, size: int) -> None:
-        self._group.size += size
-        self._group.began = self._group.began or time.monotonic()
-        self.tick()
-
-    def flush(self) -> None:
-        """Write in a thread, after the write before has finished: at most two groups wait."""
-        group, self._group = self._group, _Group()
-        self._wait()
-        if group.began:
-            self._writing = self._pool.submit(self._write, group)
+        waited = self._began and time.monotonic() - self._began > MAX_WAITING_S
+        if self._bytes > MAX_GROUP_BYTES or waited:
+            self._write()
 
     def close(self, keep: bool = False) -> None:
-        """Wait for the last write; ``keep`` the rows of unfinished items for the next run."""
-        try:
-            self.flush()
-            self._wait()
-        finally:
-            self._pool.shutdown()
+        """Write what is left; ``keep`` the rows of unfinished items for the next run."""
+        self._write()
         if not keep:
-            shutil.rmtree(self._folder, ignore_errors=True)
+            shutil.rmtree(work_folder(self.path) / PARTIAL, ignore_errors=True)
 
-    def _wait(self) -> None:
-        writing, self._writing = self._writing, None
-        if writing is not None:
-            writing.result()
+    def _write(self) -> None:
+        finished, self._finished, self._bytes, self._began = self._finished, [], 0, 0.0
+        self._add([(item, histories, end) for item, histories, end in finished if histories])
+        failures, self._failures = self._failures, []
+        settled = self._unsettled.intersection(item.id for item, *_ in finished)
+        if failures or settled:
+            _retry_while_busy(lambda: self._store.record(failures, settled))
+        for item, *_ in finished:
+            for path in partial_files(self.partial(item)):
+                path.unlink(missing_ok=True)
 
-    def _write(self, group: _Group) -> None:
-        if group.finished:
-            try:
-                self._add(group.finished)
-            except InputError:  # of one of them: the others are sound
-                for done in group.finished:
-                    self._add_alone(done, group)
-        if group.failures or group.settled:
-            _retry_while_busy(lambda: self._store.record(group.failures, group.settled))
-        for done in group.finished:
-            self._forget(done.item)
-
-    def _add_alone(self, done: _Finished, group: _Group) -> None:
+    def _add(self, finished: Sequence[tuple[Item, Mapping[str, History], End]]) -> None:
+        """Add the histories of these items in one transaction, or else of each that can be."""
+        if not finished:
+            return
+        histories = [history for _, made, _ in finished for history in made.values()]
+        items = {id: item for item, made, _ in finished for id in made}
+        pictures = {id: picture for *_, end in finished for id, picture in end.pictures.items()}
         try:
-            self._add([done])
+            _retry_while_busy(
+                lambda: self._store.add(
+                    histories,
+                    replace=any(item.replace for item in items.values()),
+                    object={id: item.object for id, item in items.items()},
+                    source={id: item.source for id, item in items.items()},
+                    thumbnails={id: pictures[id] for id in items if id in pictures},
+                )
+            )
         except Busy:
             raise
-        except InputError as error:
-            failure = Failure(done.item.id, done.item.source, str(error))
-            group.failures.append(failure)
-            with self._lock:
-                self._failed.append(failure)
-
-    def _add(self, finished: Sequence[_Finished]) -> None:
-        histories = [(history, done.item) for done in finished for history in done.histories]
-        pictures = {id: picture for done in finished for id, picture in done.pictures.items()}
-        objects = {history.id: item.object for history, item in histories}
-        _retry_while_busy(
-            lambda: self._store.add(
-                (history for history, _ in histories),
-                replace=any(done.item.replace for done in finished),
-                object=objects,
-                source={history.id: item.source for history, item in histories},
-                settled=[done.item.id for done in finished],
-                thumbnails={id: pictures[id] for id in objects if id in pictures},
-            )
-        )
-        with self._lock:
-            self._added += objects
-            for history, item in histories:
-                if history.id in item.known:
-                    self._replaced.append(history.id)
-                made_with = history.made_with or {}
-                problems = [made_with[MEANINGLESS]] if MEANINGLESS in made_with else []
-                if problems := [*problems, *made_with.get(PROBLEMS, "").splitlines()]:
-                    self._problems[history.id] = tuple(problems)
+        except InputError as error:  # of one of them: the others are sound
+            if len(finished) == 1:
+                self._fail(finished[0][0], str(error))
+            else:
+                for one in finished:
+                    self._add([one])
+            return
+        self._added += items
+        self._replaced += [id for id, item in items.items() if id in item.known]
+        for history in histories:
+            made_with = history.made_with or {}
+            problems = [made_with[MEANINGLESS]] if MEANINGLESS in made_with else []
+            if problems := [*problems, *made_with.get(PROBLEMS, "").splitlines()]:
+                self._problems[history.id] = tuple(problems)
 
 
 def _retry_while_busy(write: Callable[[], object]) -> None:
-    """Write, and try again while another process writes."""
+    """Write, and try again while another process writes; not SQLite's own timeout, which would not
+    end with Ctrl-C."""
     until = time.monotonic() + MAX_BUSY_S
     while True:
         try:
             write()
+            return
         except Busy:
             if time.monotonic() > until:
                 raise
-        else:
-            return
 
 
 def check_room(path: StrPath, ids: Iterable[str], replace: bool) -> None:
