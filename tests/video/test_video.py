@@ -28,7 +28,7 @@ from dejacue.video._rgb import LazyFrame
 from dejacue.video._sampling import FrameChoice, Picture
 from dejacue.video.frames import open_frames
 from dejacue.video.images import natural
-from dejacue.video.video import Frame, LateFrame, open_video, write_video
+from dejacue.video.video import Frame, open_video, write_video
 
 HEIGHT, WIDTH, BLOCK, BITS = 32, 64, 8, 11
 COUNT, RATE = 30, 10
@@ -1200,7 +1200,7 @@ def test_parts_of_frames_are_equal_whatever_the_size(tmp_path, size, pixels, cod
             part, top, left = late.part(y0, y1, x0, x1)
             rows, columns = part.shape[:2]
             assert np.array_equal(part, now.image[top : top + rows, left : left + columns])
-        assert isinstance(late, LateFrame) == ("420" in pixels and size[0] % 2 == 0)
+        assert isinstance(late.pixels, LazyFrame) == ("420" in pixels and size[0] % 2 == 0)
 
 
 def test_parts_that_differ_from_the_whole_are_not_used(source_file, monkeypatch) -> None:
