@@ -12,7 +12,7 @@ import operator
 import sys
 from collections.abc import Callable, Generator, Iterable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,22 +27,6 @@ _MAX_FPS = 1e9
 MAX_TIME_S = float(1 << 53)  # as times in a history
 
 
-class Timed(Protocol):
-    """A frame, decoded or not, of which the time is known."""
-
-    @property
-    def time_s(self) -> float | None: ...
-
-
-T = TypeVar("T", bound=Timed)
-
-
-class Choose(Protocol):
-    """Takes some of all frames in order: yields index, ordinal in the source, and the frame."""
-
-    def __call__(self, frames: Iterable[T]) -> Iterator[tuple[int, int, T]]: ...
-
-
 class Unreadable(Exception):
     """A picture is there but cannot be decoded; the text says why."""
 
@@ -55,6 +39,10 @@ class Picture(NamedTuple):
     name: str | None
     load: Callable[[], NDArray[np.uint8]]
     lazy: Callable[[], LazyFrame | None] | None = None
+
+
+# takes some of all pictures in order: yields index, ordinal in the source, and the picture
+Choose = Callable[[Iterable[Picture]], Iterator[tuple[int, int, Picture]]]
 
 
 class Source(Protocol):
@@ -116,7 +104,7 @@ class FrameChoice:
     def needs_times(self) -> bool:
         return (self.start_s, self.end_s, self.fps) != (None, None, None)
 
-    def select(self, pictures: Iterable[T]) -> Iterator[tuple[int, T]]:
+    def select(self, pictures: Iterable[Picture]) -> Iterator[tuple[int, Picture]]:
         """Yield the ordinal and the picture of each frame taken; read no further than needed."""
         chosen = self._range(pictures)
         if self.fps is not None:
@@ -137,7 +125,7 @@ class FrameChoice:
             taken = math.ceil(taken * min(1.0, self.fps / rate))
         return -(-taken // self.stride)
 
-    def _range(self, pictures: Iterable[T]) -> Iterator[tuple[int, T]]:
+    def _range(self, pictures: Iterable[Picture]) -> Iterator[tuple[int, Picture]]:
         for source, picture in enumerate(pictures):
             if self.needs_times and picture.time_s is None:
                 problem = f"frame {source} has no timestamp"
@@ -151,9 +139,9 @@ class FrameChoice:
                 return
 
 
-def _nearest(chosen: Iterator[tuple[int, T]], fps: float) -> Iterator[tuple[int, T]]:
+def _nearest(chosen: Iterator[tuple[int, Picture]], fps: float) -> Iterator[tuple[int, Picture]]:
     """Yield the nearest frame of each grid point, once, when the time of the next is known."""
-    pending: tuple[int, T] | None = None
+    pending: tuple[int, Picture] | None = None
     origin = before = time_s = 0.0
     tick = 0  # the next grid point, origin + tick / fps
     for item in chosen:

@@ -30,7 +30,7 @@ from dejacue.atomic import write_whole
 from dejacue.errors import InputError, brief, in_file, unknown
 from dejacue.video._containers import Container
 from dejacue.video._rgb import LazyFrame
-from dejacue.video._sampling import FrameChoice, Picture, Source, T, Unreadable, is_between
+from dejacue.video._sampling import FrameChoice, Picture, Source, Unreadable, is_between
 from dejacue.video.images import Images, images_in, is_image, natural
 
 ERRORS = ("skip", "fail")
@@ -48,7 +48,8 @@ class Frame:
 
     ``index`` is its position there, ``source`` its 0-based ordinal in the source, ``time_s`` its
     presentation time since the start of the stream (images: position / rate, or none), ``name``
-    the stem of an image file, ``image`` (H, W, 3) RGB, upright.
+    the stem of an image file, ``image`` (H, W, 3) RGB, upright: made of ``pixels`` when it is
+    asked for, all of it or a part.
 
     >>> frame = next(iter(open_video("cup.mp4", start=6)))
     >>> frame.index, frame.source, frame.time_s, frame.shape
@@ -59,45 +60,26 @@ class Frame:
     source: int
     time_s: float | None
     name: str | None
-    image: NDArray[np.uint8]
+    pixels: NDArray[np.uint8] | LazyFrame
+
+    @cached_property
+    def image(self) -> NDArray[np.uint8]:
+        return self.pixels.image() if isinstance(self.pixels, LazyFrame) else self.pixels
 
     @property
     def shape(self) -> tuple[int, int]:
         """Return height and width."""
-        return self.image.shape[0], self.image.shape[1]
+        return self.pixels.shape[0], self.pixels.shape[1]
 
     @property
     def nbytes(self) -> int:
-        return self.image.nbytes
+        return self.pixels.nbytes
 
     def part(self, y0: int, y1: int, x0: int, x1: int) -> tuple[NDArray[np.uint8], int, int]:
         """Return RGB of at least these rows and columns, and the row and column where it begins."""
-        return self.image, 0, 0
-
-
-class LateFrame(Frame):
-    """A frame that becomes RGB when it is asked for: all of it, or a part."""
-
-    _decoded: LazyFrame
-
-    def __init__(self, index: int, source: int, picture: Picture, decoded: LazyFrame) -> None:
-        vars(self).update(index=index, source=source, time_s=picture.time_s, name=picture.name)
-        vars(self).update(_decoded=decoded)
-
-    @cached_property
-    def image(self) -> NDArray[np.uint8]:
-        return self._decoded.image()
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        return self._decoded.shape
-
-    @property
-    def nbytes(self) -> int:
-        return self._decoded.nbytes
-
-    def part(self, y0: int, y1: int, x0: int, x1: int) -> tuple[NDArray[np.uint8], int, int]:
-        return self._decoded.part(y0, y1, x0, x1)
+        if isinstance(self.pixels, LazyFrame):
+            return self.pixels.part(y0, y1, x0, x1)
+        return self.pixels, 0, 0
 
 
 class Video:
@@ -220,8 +202,8 @@ class Video:
         return video
 
     def _chosen(
-        self, indices: Sequence[int] | None, frames: Iterable[T]
-    ) -> Iterator[tuple[int, int, T]]:
+        self, indices: Sequence[int] | None, frames: Iterable[Picture]
+    ) -> Iterator[tuple[int, int, Picture]]:
         """Yield index, ordinal and frame of those that are sampled, or of these indices only."""
         sampled = itertools.islice(self._sampling.select(frames), 0, None, self.step)
         if indices is None:
@@ -250,25 +232,24 @@ class Video:
         with in_file(self.path), closing(self._pictures(indices)) as pictures:
             for index, source, picture in pictures:
                 try:
-                    decoded = picture.lazy() if lazy and picture.lazy is not None else None
-                    if decoded is not None:
-                        frame: Frame = LateFrame(index, source, picture, decoded)
-                    else:
-                        time_s, name = picture.time_s, picture.name
-                        frame = Frame(index, source, time_s, name, picture.load())
+                    later = picture.lazy() if lazy and picture.lazy is not None else None
+                    pixels = picture.load() if later is None else later
                 except Unreadable as reason:
-                    place = _place(source, picture)
-                    self._report(
-                        f"{place} cannot be decoded ({reason})", " and counts as not observed"
-                    )
+                    place = f" ({picture.time_s:.3f} s)" if picture.time_s is not None else ""
+                    place = f" ({picture.name})" if picture.name else place
+                    problem = f"frame {source}{place} cannot be decoded ({reason})"
+                    self._report(problem, " and counts as not observed")
                     continue
+                frame = Frame(index, source, picture.time_s, picture.name, pixels)
                 first = first or (source, frame.shape)
                 if frame.shape != first[1]:
+                    (height, width), size = frame.shape, first[1]
                     raise InputError(
-                        f"frame {first[0]} has {_size(first[1])} pixels, but frame {source} has "
-                        f"{_size(frame.shape)}; resize all frames to one size"
+                        f"frame {first[0]} has {size[1]} × {size[0]} pixels, but frame {source} "
+                        f"has {width} × {height}; resize all frames to one size"
                     )
-                del picture, decoded  # while the next is decoded, the taker decides what is kept
+                # while the next is decoded, the taker decides what is kept
+                del picture, later, pixels
                 yield frame
                 del frame
             if first is None and indices is not None:
@@ -279,8 +260,9 @@ class Video:
                     typed = f"{self._sampling.start_s:g}s is past the end"
                 raise InputError(f"start {typed}; give an earlier one")
             if first is None:
-                remedy = "re-encode it, or copy it again"
-                raise InputError(f"none of its frames can be decoded; {remedy}")
+                raise InputError(
+                    "none of its frames can be decoded; re-encode it, or copy it again"
+                )
 
     def _report(self, sentence: str, result: str = "") -> None:
         if self._errors == "fail":
@@ -335,34 +317,26 @@ def open_source(
     name: str, rate: float | None = None, threads: int | None = None, stream: int | None = None
 ) -> Images | Container:
     """Return what gives the pictures of a file, a folder or a pattern."""
-    try:
-        return _source(name, rate, threads, stream)
-    except OSError as error:
-        raise InputError(f"cannot be read ({error.strerror or error})") from None
-
-
-def _source(
-    name: str, rate: float | None, threads: int | None, stream: int | None
-) -> Images | Container:
     place = Path(name)
-    if stream is not None and place.exists() and (place.is_dir() or is_image(place)):
-        raise InputError("images have no streams; leave it out")
-    if place.is_dir():
-        return Images(place.absolute().name, images_in(place), rate)
-    if place.is_file() and is_image(place):
-        return Images(place.stem, [place], rate)
-    if place.is_file():
-        if rate is not None:
+    try:
+        if stream is not None and place.exists() and (place.is_dir() or is_image(place)):
+            raise InputError("images have no streams; leave it out")
+        if place.is_dir():
+            return Images(place.absolute().name, images_in(place), rate)
+        if place.is_file() and is_image(place):
+            return Images(place.stem, [place], rate)
+        if place.is_file() and rate is not None:
             remedy = "a video file has its own timestamps, so leave it out"
             raise InputError(f"rate is only for images; {remedy}")
-        return Container(place, threads, stream)
-    if place.exists():
-        raise InputError("is a device or a pipe; give a file or a folder")
-    if glob.has_magic(name):
-        files = natural(match for match in glob.iglob(name, recursive=True) if is_image(match))
-        if files:
-            return Images(files[0].absolute().parent.name, files, rate)
-        raise InputError("no image matches this pattern; check it, and quote it in the shell")
+        if place.exists():
+            return Container(place, threads, stream)  # which refuses a device
+        if glob.has_magic(name):
+            files = natural(match for match in glob.iglob(name, recursive=True) if is_image(match))
+            if files:
+                return Images(files[0].absolute().parent.name, files, rate)
+            raise InputError("no image matches this pattern; check it, and quote it in the shell")
+    except OSError as error:
+        raise InputError(f"cannot be read ({error.strerror or error})") from None
     if _ADDRESS.match(name):
         remedy = "download it first; dejacue live plays addresses as they come"
         raise InputError(f"is an address, not a file; {remedy}")
@@ -370,15 +344,6 @@ def _source(
     if name.isascii() and name.isdecimal():
         remedy += f"; a camera is called camera:{name}, and dejacue live reads it"
     raise InputError(f"no such file or folder; {remedy}")
-
-
-def _place(source: int, picture: Picture) -> str:
-    place = picture.name or ("" if picture.time_s is None else f"{picture.time_s:.3f} s")
-    return f"frame {source} ({place})" if place else f"frame {source}"
-
-
-def _size(shape: tuple[int, ...]) -> str:
-    return f"{shape[1]} × {shape[0]}"
 
 
 def write_video(
@@ -389,7 +354,8 @@ def write_video(
     codec: str = "libx264",
     times_s: Iterable[float] | None = None,
 ) -> Path:
-    """Write (H, W, 3) RGB frames as .mp4, .mov or .mkv; the file appears whole or not at all.
+    """Write (H, W, 3) RGB frames of one size as .mp4, .mov or .mkv; the file appears whole or not
+    at all.
 
     An odd height or width is made even by repeating the last pixels. With ``times_s``, one per
     frame and increasing, the rate varies. Where FFmpeg was built without x264, MPEG-4 is written.
@@ -400,88 +366,50 @@ def write_video(
     [0.0, 0.1, 0.5]
     """
     import av
-
-    name = os.fspath(path)
-    with in_file(name):
-        kind = _FORMATS.get(Path(name).suffix.lower())
-        if kind is None:
-            problem = f"a video is written as {', '.join(_FORMATS)}"
-            raise InputError(f"{problem}; use one of these suffixes")
-        if not 0.001 <= rate <= 1000:
-            raise InputError(f"rate {rate} is invalid; give 0.001 to 1000 frames per second")
-        if codec not in av.codecs_available:
-            if codec != "libx264":
-                raise unknown("codec", codec, ("libx264", "mpeg4"))
-            codec = "mpeg4"
-        exact = Fraction(rate).limit_denominator(1001)
-        base = 1 / exact if times_s is None else Fraction(1, _TICKS)
-        stamped = _stamped(frames, times_s)
-        first = next(stamped, None)
-        if first is None:
-            raise InputError("there are no frames to write")
-        everything = itertools.chain([first], stamped)
-        try:
-            return write_whole(path, lambda out: _encode(out, kind, codec, exact, base, everything))
-        except av.FFmpegError as error:
-            raise InputError(f"cannot be written with {codec} ({error.strerror})") from None
-
-
-def _stamped(
-    frames: Iterable[NDArray[np.uint8]], times_s: Iterable[float] | None
-) -> Iterator[tuple[int, NDArray[np.uint8]]]:
-    """Yield every frame, checked and of even size, with its number or its time in ticks."""
-    times = None if times_s is None else iter(times_s)
-    shape, before = None, -1
-    for at, frame in enumerate(frames):
-        image = np.asarray(frame)
-        if image.dtype != np.uint8 or image.ndim != 3 or image.shape[2] != 3 or not image.size:
-            problem = f"frame {at} is {image.dtype} of shape {image.shape}"
-            raise InputError(f"{problem}; give uint8 (height, width, 3)")
-        shape = shape or image.shape
-        if image.shape != shape:
-            raise InputError(f"frame {at} has shape {image.shape}, but the first frame has {shape}")
-        stamp = at
-        if times is not None:
-            time_s = next(times, None)
-            if time_s is None or not before < time_s * _TICKS < 2**53:
-                problem = f"frame {at} has the time {time_s}"
-                raise InputError(f"{problem}; times must start at 0 and increase")
-            stamp = before = max(before + 1, round(time_s * _TICKS))
-        odd = ((0, shape[0] % 2), (0, shape[1] % 2), (0, 0))
-        yield stamp, np.pad(image, odd, mode="edge") if shape[0] % 2 or shape[1] % 2 else image
-
-
-def _encode(
-    out: IO[bytes],
-    kind: str,
-    codec: str,
-    rate: Fraction,
-    base: Fraction,
-    stamped: Iterator[tuple[int, NDArray[np.uint8]]],
-) -> None:
-    import av
     from av.video import reformatter as colours
 
-    with av.open(out, "w", format=kind) as container:
+    def encode(out: IO[bytes]) -> None:
         stream: Any = None
         converter = colours.VideoReformatter()
-        for stamp, image in stamped:
+        before = -1
+        with av.open(out, "w", format=_FORMATS[Path(path).suffix.lower()]) as container:
+            for image, stamp in zip(frames, stamps, strict=False):  # stamps may count for ever
+                if image.shape[0] % 2 or image.shape[1] % 2:
+                    odd = ((0, image.shape[0] % 2), (0, image.shape[1] % 2), (0, 0))
+                    image = np.pad(image, odd, mode="edge")
+                if stream is None:
+                    stream = container.add_stream(codec, rate=exact, options=_QUALITY[codec])
+                    stream.height, stream.width = image.shape[:2]
+                    stream.pix_fmt = "yuv420p"
+                    stream.codec_context.time_base = base
+                    # tag the colours as BT.709: players guess where nothing is tagged
+                    stream.codec_context.colorspace = colours.Colorspace.ITU709
+                    stream.codec_context.color_primaries = colours.ColorPrimaries.BT709
+                    stream.codec_context.color_trc = colours.ColorTrc.BT709
+                    stream.codec_context.color_range = colours.ColorRange.MPEG
+                frame = converter.reformat(
+                    av.VideoFrame.from_ndarray(image, format="rgb24"),
+                    format="yuv420p",
+                    dst_colorspace=colours.Colorspace.ITU709,
+                    dst_color_range=colours.ColorRange.MPEG,
+                )
+                frame.pts = before = max(before + 1, stamp)
+                frame.time_base = base
+                container.mux(stream.encode(frame))
             if stream is None:
-                stream = container.add_stream(codec, rate=rate, options=_QUALITY.get(codec, {}))
-                stream.height, stream.width = image.shape[:2]
-                stream.pix_fmt = "yuv420p"
-                stream.codec_context.time_base = base
-                # tag the colours as BT.709: players guess where nothing is tagged
-                stream.codec_context.colorspace = colours.Colorspace.ITU709
-                stream.codec_context.color_primaries = colours.ColorPrimaries.BT709
-                stream.codec_context.color_trc = colours.ColorTrc.BT709
-                stream.codec_context.color_range = colours.ColorRange.MPEG
-            frame = converter.reformat(
-                av.VideoFrame.from_ndarray(image, format="rgb24"),
-                format="yuv420p",
-                dst_colorspace=colours.Colorspace.ITU709,
-                dst_color_range=colours.ColorRange.MPEG,
-            )
-            frame.pts, frame.time_base = stamp, base
-            container.mux(stream.encode(frame))
-        container.mux(stream.encode())
+                raise InputError("there are no frames to write")
+            container.mux(stream.encode())
+
+    with in_file(os.fspath(path)):
+        if not 0.001 <= rate <= 1000:
+            raise InputError(f"rate {rate} is invalid; give 0.001 to 1000 frames per second")
+        codec = codec if codec in av.codecs_available else "mpeg4"
+        exact = Fraction(rate).limit_denominator(1001)
+        base = 1 / exact
+        stamps: Iterable[int] = itertools.count()
+        if times_s is not None:
+            base, stamps = Fraction(1, _TICKS), (round(time_s * _TICKS) for time_s in times_s)
+        try:
+            return write_whole(path, encode)
+        except av.FFmpegError as error:
+            raise InputError(f"cannot be written with {codec} ({error.strerror})") from None

@@ -207,11 +207,6 @@ def test_wrong_or_damaged_files_are_refused(weights, tmp_path) -> None:
         with refused(folder / name, "sha256"):
             load_tracker(f"nano:{folder}")
         shutil.rmtree(folder)
-    (tmp_path / "vit.onnx").write_bytes(b"no model")
-    with refused(tmp_path / "vit.onnx", "cannot be loaded by OpenCV"):
-        load_tracker(f"vit:{tmp_path / 'vit.onnx'}")
-    with refused("vit: is no file"):
-        load_tracker("vit")
 
 
 def test_opencv_without_the_tracker_or_none_is_refused(weights, monkeypatch) -> None:

@@ -20,12 +20,7 @@ from numpy.typing import NDArray
 
 from dejacue.errors import InputError, counted, unknown
 from dejacue.models.detectors import zero_shot
-from dejacue.models.detectors.base import (
-    Detection,
-    Detector,
-    ExampleDetector,
-    merged,
-)
+from dejacue.models.detectors.base import Detection, Detector, ExampleDetector, merged
 from dejacue.models.trackers.base import Box, Prompt
 from dejacue.models.trackers.doubts import colour_counts, colour_distance
 from dejacue.plugins import Registry

@@ -40,14 +40,9 @@ from dejacue.errors import (
     shortened,
 )
 from dejacue.files.documents import read_json
-from dejacue.models.detectors.base import (
-    Detection,
-    Detector,
-    as_box,
-    distinct,
-)
+from dejacue.models.detectors.base import Detection, Detector, as_box, distinct
 from dejacue.models.encoders.named import ModelFiles, find_model
-from dejacue.models.encoders.torch_models import LOCAL, choose_device
+from dejacue.models.encoders.torch_models import LOCAL, check_whole, choose_device, is_out_of_memory
 from dejacue.models.weights import Weights
 
 DEFAULT = "llmdet"
@@ -142,7 +137,7 @@ class ZeroShotDetector(ABC):
             with torch.inference_mode():
                 return function()
         except RuntimeError as error:
-            if not isinstance(error, torch.OutOfMemoryError) and "out of memory" not in str(error):
+            if not is_out_of_memory(error):
                 raise
             problem = f"{self.name}: the device {self.device} is out of memory"
             remedy = "close other programs that use it, or use the device cpu"
@@ -322,11 +317,7 @@ def load(name: str, *, device: str | None = None) -> Detector:
         )
     except Exception as error:  # transformers, safetensors and tokenizers raise their own kinds
         raise _unloadable(files, error) from error
-    lacking = sorted(map(str, [*info["missing_keys"], *info["mismatched_keys"]]))
-    if lacking:
-        missing = f"{lacking[0]} and {len(lacking) - 1} more are missing"
-        problem = f"does not hold all weights of the model ({missing})"
-        raise InputError(f"{files.weights[0]}: {problem}; download it again")
+    check_whole(files.weights[0], info)
     details = {"transformers": str(transformers.__version__), **files.details}
     detector = kind(model, processor, name, device=device, identity=files.identity, details=details)
     assert isinstance(detector, Detector)

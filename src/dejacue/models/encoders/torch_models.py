@@ -13,7 +13,7 @@ from __future__ import annotations
 import difflib
 import threading
 from abc import abstractmethod
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -97,8 +97,24 @@ def load_model(name: str, load: Callable[[], Any]) -> Any:
         raise MissingData(f"{problem}; {remedy}") from None
 
 
-def _bad_model(name: str, problem: str) -> InputError:
-    return InputError(f"{name}{problem}")
+def check_whole(what: object, info: Mapping[str, Any], but: Collection[str] = ()) -> None:
+    """Refuse a model of which weights are missing, which would be random.
+
+    what   the file or the name of the model
+    info   as from_pretrained gives it with output_loading_info
+    but    names of weights that need not be there
+    """
+    lacking = {*map(str, info["missing_keys"]), *map(str, info["mismatched_keys"])} - {*but}
+    if lacking:
+        missing = f"{min(lacking)} and {len(lacking) - 1} more are missing"
+        problem = f"does not hold all weights of the model ({missing})"
+        raise InputError(f"{what}: {problem}; download it again")
+
+
+def is_out_of_memory(error: BaseException) -> bool:
+    """Return whether an error means that the memory of a device is full."""
+    torch = need("torch", REMEDY)
+    return isinstance(error, torch.OutOfMemoryError) or "out of memory" in str(error)
 
 
 class _PinnedBuffers(threading.local):
@@ -183,11 +199,11 @@ class TorchEncoder(Encoder):
             raise
         except (RuntimeError, ValueError, TypeError, AttributeError, IndexError) as error:
             pixels = f"{self.size}×{self.size} pixels ({first_sentence(error)})"
-            problem = f" gives no features for an image of {pixels}"
-            raise _bad_model(self.name, f"{problem}; {ANOTHER_MODEL}") from None
+            problem = f"{self.name} gives no features for an image of {pixels}"
+            raise InputError(f"{problem}; {ANOTHER_MODEL}") from None
         if float(first @ again) < MIN_REPEATED_COSINE:
-            problem = " gives different features for the same image"
-            raise _bad_model(self.name, f"{problem}; {ANOTHER_MODEL}")
+            problem = f"{self.name} gives different features for the same image"
+            raise InputError(f"{problem}; {ANOTHER_MODEL}")
         self.dimension = len(first)
         self.identity = files.identity
         self.details = {
@@ -265,7 +281,7 @@ def load_transformers(
     dtype_of(choose_precision(precision, device))  # refused before a model is fetched
     files = find_model(name, called, TRANSFORMERS_FILES, revision=revision)
     if not (files.folder / "config.json").is_file():
-        raise _bad_model(called, " has no config.json, so it is not a transformers model")
+        raise InputError(f"{called} has no config.json, so it is not a transformers model")
     model, info = load_model(
         called,
         lambda: transformers.AutoModel.from_pretrained(
@@ -273,34 +289,27 @@ def load_transformers(
         ),
     )
     options = {"device": device, "precision": precision, "batch": batch}
-    lacking = set(info["missing_keys"])
     if hasattr(model, "get_image_features") and hasattr(model, "get_text_features"):
-        _check_complete(called, lacking)
+        check_whole(called, info)
         return TextTransformers(called, files, model, lower=lower, **options)
     if model.main_input_name != "pixel_values":
-        raise _bad_model(called, f" is a {type(model).__name__}, not an image model")
+        raise InputError(f"{called} is a {type(model).__name__}, not an image model")
     # a classifier is published without the layer that pools: its first token is taken then
-    poolers = {key for key in lacking if "pooler" in key.split(".")}
-    _check_complete(called, lacking - poolers)
+    poolers = {key for key in info["missing_keys"] if "pooler" in key.split(".")}
+    check_whole(called, info, poolers)
     return ImageTransformers(called, files, model, pooler=not poolers, **options)
-
-
-def _check_complete(called: str, lacking: set[str]) -> None:
-    if lacking:  # they would be random
-        problem = f": {len(lacking)} weights are missing from its file ({min(lacking)}, …)"
-        raise _bad_model(called, problem)
 
 
 def text_length(called: str, config: Any, tokenizer: Any) -> int:
     """Return how many tokens a model reads; refuse a tokenizer whose files are missing."""
     first, second = (set(tokenizer(text)["input_ids"]) for text in ("empty cup", "full plate"))
     if first == second:
-        remedy = "check that its files are complete"
-        raise _bad_model(called, f": its tokenizer knows no words; {remedy}")
+        problem = "its tokenizer knows no words"
+        raise InputError(f"{called}: {problem}; check that its files are complete")
     positions = getattr(getattr(config, "text_config", config), "max_position_embeddings", None)
     known = [n for n in (positions, tokenizer.model_max_length) if n and n < MAX_TOKENS]
     if not known:
-        raise _bad_model(called, ": its files do not state how many tokens it reads")
+        raise InputError(f"{called}: its files do not state how many tokens it reads")
     return int(min(known))
 
 
@@ -407,7 +416,7 @@ class OpenClip(TorchEncoder):
         size = model.visual.image_size
         sides = set(size) if isinstance(size, tuple) else {size}
         if len(sides) != 1:
-            raise _bad_model(called, f": takes images of {size} pixels, not squares")
+            raise InputError(f"{called}: takes images of {size} pixels, not squares")
         self.prepare(model, files, of_open_clip(config, int(sides.pop()), called), "open_clip")
 
     def image_rows(self, images: Any) -> Any:
@@ -430,7 +439,7 @@ def _find_open_clip(
         files = find_model(place, called, OPEN_CLIP_FILES)
         path = files.folder / OPEN_CLIP_CONFIG
         if not path.is_file():
-            raise _bad_model(called, f" has no {OPEN_CLIP_CONFIG}, so it is not an open_clip model")
+            raise InputError(f"{called} has no {OPEN_CLIP_CONFIG}, so it is not an open_clip model")
         config = read_json(path)
         if not isinstance(config, dict) or not isinstance(config.get("preprocess_cfg"), dict):
             raise InputError(f"{path}: has no preprocess_cfg, which says how images are scaled")
@@ -469,7 +478,7 @@ def _listed_open_clip(open_clip: Any, name: str) -> tuple[str, str]:
         raise InputError(f'open_clip has no model "{architecture}"; {remedy}')
     tags = open_clip.list_pretrained_tags_by_model(architecture)
     if not tags:
-        raise _bad_model(f"openclip:{architecture}", f" has no published weights; {ANOTHER_MODEL}")
+        raise InputError(f"openclip:{architecture} has no published weights; {ANOTHER_MODEL}")
     if tag and tag not in tags:
         raise unknown(f"weights of openclip:{architecture}", tag, tags)
     return architecture, tag or tags[-1]
@@ -497,7 +506,7 @@ class Timm(ImageEncoder, TorchEncoder):
         super().__init__(called, device, precision, batch)
         files = find_model(_timm_repository(timm, name), called, TIMM_FILES)
         if not (files.folder / "config.json").is_file():
-            raise _bad_model(called, " has no config.json, so it is not a timm model")
+            raise InputError(f"{called} has no config.json, so it is not a timm model")
         # with its classes first: without them timm would not miss weights that are missing
         model = load_model(
             called, lambda: timm.create_model(f"local-dir:{files.folder}", pretrained=True)
@@ -521,5 +530,5 @@ def _timm_repository(timm: Any, name: str) -> str:
         raise InputError(f"{problem}; {_did_you_mean(name, known)}timm.list_pretrained() lists all")
     repository = timm.get_pretrained_cfg(name).hf_hub_id
     if not repository:
-        raise _bad_model(f"timm:{name}", f" has no weights on the Hub; {ANOTHER_MODEL}")
+        raise InputError(f"timm:{name} has no weights on the Hub; {ANOTHER_MODEL}")
     return str(repository)

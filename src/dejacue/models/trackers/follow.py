@@ -267,7 +267,7 @@ class _Record:
             raise InputError(f"{video.path}: {problem}; {remedy}")
 
     def _add(self, frame: Frame, objects: Mapping[int, Observation]) -> None:
-        self.frames.append(replace(frame, image=_NO_PIXELS))
+        self.frames.append(replace(frame, pixels=_NO_PIXELS))
         self.size = frame.shape
         for object, column in self.columns.items():
             if (observation := objects.get(object)) is None:

@@ -3,7 +3,6 @@
 
     nano          the published weights (Apache-2.0, 1.8 MB): dejacue weights fetch nano
     nano:FOLDER   the same two files in a folder
-    vit:FILE      OpenCV's TrackerVit with a model of yours; not tried here
 
 The object is followed as a box. The model compares every frame with the one before, so it is given
 all frames, those between sampled ones too. It always answers, with a score that differs from video
@@ -107,28 +106,21 @@ def _updated(tracker: Any, picture: NDArray[np.uint8]) -> tuple[Box, float]:
 
 
 def load(name: str) -> NanoTracker:
-    """Load nano, nano:FOLDER or vit:FILE, which run on the CPU."""
-    kind, _colon, place = name.partition(":")
+    """Load nano or nano:FOLDER, which run on the CPU."""
+    place = name.partition(":")[2]
     cv2: Any = need("cv2", extra("nano"))
-    wanted = "TrackerNano" if kind == "nano" else "TrackerVit"
-    if not hasattr(cv2, f"{wanted}_create"):
-        problem = f"OpenCV {cv2.__version__} has no {wanted}"
+    if not hasattr(cv2, "TrackerNano_create"):
+        problem = f"OpenCV {cv2.__version__} has no TrackerNano"
         raise InputError(f"{problem}; {extra('nano')} --upgrade")
-    params = getattr(cv2, f"{wanted}_Params")()
-    if kind == "nano":
-        files = files_in(Path(place), WEIGHTS.files) if place else fetch(WEIGHTS, name=name)
-        for file, path in files.items():
-            WEIGHTS.check(file, path)  # OpenCV does not survive every damaged file
-        params.backbone, params.neckhead = map(str, (files[file] for file in WEIGHTS.files))
-    else:
-        path = Path(place).expanduser()
-        if not path.is_file():
-            raise InputError(f"{place or 'vit'}: is no file; give a model, as in vit:FILE.onnx")
-        params.net, files = str(path), {path.name: path}
+    params = cv2.TrackerNano_Params()
+    files = files_in(Path(place), WEIGHTS.files) if place else fetch(WEIGHTS, name=name)
+    for file, path in files.items():
+        WEIGHTS.check(file, path)  # OpenCV does not survive every damaged file
+    params.backbone, params.neckhead = map(str, (files[file] for file in WEIGHTS.files))
 
     def create() -> Any:
         with _quiet(cv2):
-            return getattr(cv2, f"{wanted}_create")(params)
+            return cv2.TrackerNano_create(params)
 
     try:
         create()

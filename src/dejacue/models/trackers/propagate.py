@@ -239,7 +239,7 @@ def default_tracker() -> str | None:
 
 def check_tracker(name: str) -> None:
     """Refuse a name that no tracker has; load nothing."""
-    if name in TRACKERS or name.partition(":")[0] in (*NAMES, "vit"):
+    if name in TRACKERS or name.partition(":")[0] in NAMES:
         return
     raise unknown("tracker", name, [*NAMES, "sam2:FOLDER", "nano:FOLDER", *TRACKERS])
 
@@ -271,6 +271,6 @@ def load_tracker(
     if name in TRACKERS:
         return TRACKERS[name](device=device, precision=precision, **options)
     check_tracker(name)
-    if name.partition(":")[0] in ("nano", "vit"):
+    if name.partition(":")[0] == "nano":
         return nano.load(name)
     return sam2.load(name, device=device, precision=precision, **options)

@@ -46,7 +46,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dejacue.errors import InputError, brief, extra, first_line, need
-from dejacue.models.encoders.torch_models import choose_device, choose_precision, dtype_of
+from dejacue.models.encoders.torch_models import (
+    check_whole,
+    choose_device,
+    choose_precision,
+    dtype_of,
+    is_out_of_memory,
+)
 from dejacue.models.trackers.base import Mask, Observation, Prompt
 from dejacue.models.weights import Weights, commit, fetch, files_in, sha256
 
@@ -106,14 +112,8 @@ def load(
         "sha256 model.safetensors": sha256(files["model.safetensors"]),
         "transformers": transformers.__version__,
     }
-    return Sam2Tracker(
-        model,
-        name,
-        device=device,
-        precision=precision,
-        fallback=fallback,
-        details=details,
-    )
+    options: dict[str, Any] = {"device": device, "precision": precision, "fallback": fallback}
+    return Sam2Tracker(model, name, details=details, **options)
 
 
 def _model_classes(path: Path) -> tuple[str, str]:
@@ -140,11 +140,7 @@ def _load_weights(kind: Any, path: Path, dtype: Any) -> Any:
     except Exception as error:  # safetensors and transformers raise their own kinds
         remedy = "download it and config.json again, or upgrade transformers"
         raise InputError(f"{path}: cannot be loaded ({first_line(error)}); {remedy}") from error
-    if loaded["missing_keys"] or loaded["mismatched_keys"]:
-        lacking = sorted(map(str, [*loaded["missing_keys"], *loaded["mismatched_keys"]]))
-        missing = f"{lacking[0]} and {len(lacking) - 1} more are missing"
-        problem = f"does not hold all weights of the model ({missing})"
-        raise InputError(f"{path}: {problem}; download it again")
+    check_whole(path, loaded)
     return model
 
 
@@ -431,7 +427,7 @@ class Sam2Tracker:
     def make_room(self, error: RuntimeError) -> None:
         """Move to the CPU if that helps against ``error`` and is wanted, otherwise raise."""
         torch = need("torch", REMEDY)
-        if not isinstance(error, torch.OutOfMemoryError) and "out of memory" not in str(error):
+        if not is_out_of_memory(error):
             raise error
         if self.device == "cpu" or not self._fallback:
             raise InputError(
