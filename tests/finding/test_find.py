@@ -948,3 +948,28 @@ def test_masks_beside_a_finding_move_with_it(scene, edges, tmp_path) -> None:
     assert first.provenance.masks == str(tmp_path / "a" / "masks")
     (tmp_path / "a").rename(tmp_path / "b")
     assert Finding.read(tmp_path / "b").provenance.masks == str(tmp_path / "b" / "masks")
+
+
+def test_what_a_person_named_is_not_lost_with_its_history(cup, tmp_path) -> None:
+    """Another encoder makes another history, which takes the place of the first."""
+    finding = cup(folder=tmp_path)
+    finding.mark(finding.strip(), {"full": (0, 3), "empty": (8, 11)}).write(tmp_path)
+    before = (tmp_path / "finding.json").read_bytes()
+    with refused(tmp_path, "what was named in it would be lost"):
+        cup(folder=tmp_path, fps=2)
+    assert (tmp_path / "finding.json").read_bytes() == before
+    assert Finding.read(tmp_path).confirmed.keys() == {"full", "empty"}
+
+
+def test_a_finding_in_which_nothing_was_named_makes_room_for_another(cup, tmp_path) -> None:
+    cup(folder=tmp_path)
+    assert len(cup(folder=tmp_path, fps=2).history) < 60
+    again = cup(folder=tmp_path, fps=3, examples={"full": 0, "empty": 50})
+    more = cup(folder=tmp_path, fps=4, examples={"full": 0, "empty": 50})
+    assert more.named.keys() == again.named.keys()
+
+
+def test_an_order_of_other_states_is_refused_before_anything_is_encoded(cup, monkeypatch) -> None:
+    monkeypatch.setattr(Mini, "encode_images", lambda *_: pytest.fail("is encoded"))
+    with refused("emtpy"):
+        cup(order=("full", "emtpy"))

@@ -36,17 +36,18 @@ from dejacue.files.findings import (
     history_path,
     holds_finding,
     pictures_path,
+    read_document,
     read_pictures,
     write_pictures,
 )
-from dejacue.files.histories import read_history, write_history
+from dejacue.files.histories import read_history, read_vocabulary, write_history
 from dejacue.files.partial import PartialRows
 from dejacue.finding.locate import NOTHING_SAVED, MaskSource, locate_object
 from dejacue.finding.request import Lazy, loaded_encoder
 from dejacue.masks import MaskIds, Masks
 from dejacue.models.encoders.base import MINIMUM, PADDING, Encoder, EncoderInfo
 from dejacue.progress import Progress, silent
-from dejacue.records import History, Note, Timeline
+from dejacue.records import Example, History, Note, Timeline
 from dejacue.records.history import FRAME_STEP, LOOKED_AT, MEANINGLESS, MINI, PROBLEMS
 from dejacue.report.thumbnails import PictureAlbum, frame_and_crop
 from dejacue.video.frames import open_frames
@@ -75,7 +76,7 @@ def encode(
     *,
     max_fps: float | None = None,
     folder: StrPath | None = None,
-    replaces: bool = False,
+    named: Sequence[Example] | None = None,
     watch: Watch | None = None,
     progress: Progress = silent,
 ) -> dict[str, History]:
@@ -87,8 +88,9 @@ def encode(
                from fewer; None: all that the video has
     folder     where histories are kept, or the .npz file of a single one: what is up to date is
                reused, and what a stopped run has encoded; None: nothing is written
-    replaces   whether another finding takes the place of that in the folder; if not, a folder with
-               the finding of other histories is refused
+    named      what a person names of the finding that follows: a folder whose finding has named
+               frames beside these is refused, since they would be lost with another history; None:
+               none follows, and any finding of another history is refused
     watch      called with each frame that is looked at, and the masks of its objects by id
 
     >>> from dejacue.demo import write_demo
@@ -116,8 +118,7 @@ def encode(
     place = next(iter(paths.values()), None)
     partial = None if place is None else place.with_name(f".{place.name}.partial")
     if missing:
-        if not replaces:
-            _check_no_finding(paths.values())
+        _check_nothing_lost(paths.values(), named)
         if place is not None:
             check_place(place)
         made = _made(video, masks, missing, encoder, info, partial, bool(known), watch, progress)
@@ -184,13 +185,23 @@ def _existing(paths: Mapping[str, Path], info: EncoderInfo) -> dict[str, History
     return existing
 
 
-def _check_no_finding(paths: Iterable[Path]) -> None:
-    """Refuse a folder whose finding is of other histories: it would be removed."""
-    for folder in {path.parent for path in paths}:
-        if holds_finding(folder):
-            problem = "holds a finding of other frames, objects or features, with its marks"
-            remedy = "give another folder, or remove its finding.json"
-            raise InputError(f"{folder}: {problem}; {remedy}")
+def _check_nothing_lost(paths: Iterable[Path], named: Sequence[Example] | None) -> None:
+    """Refuse a folder whose finding, which goes with its history, has what a person named and does
+    not name now."""
+    for folder in filter(holds_finding, {path.parent for path in paths}):
+        lost = "it"
+        if named is not None:
+            try:
+                words = read_vocabulary(folder / read_document(folder).files["vocabulary"])
+            except (InputError, KeyError):
+                continue  # damaged: it is made again
+            now = {(example.state, example.span, example.unit) for example in named}
+            marks = (*words.frame_examples, *words.changes)
+            if all((mark.state, mark.span, mark.unit) in now for mark in marks):
+                continue
+            lost = "what was named in it"
+        problem = f"holds a finding of other frames, objects or features; {lost} would be lost"
+        raise InputError(f"{folder}: {problem}; give another folder, or remove its finding.json")
 
 
 def _made(

@@ -65,6 +65,7 @@ from dejacue.method.localization import Plan, ReadOptions
 from dejacue.method.readout import Readout, in_frames
 from dejacue.method.strips import Strip
 from dejacue.method.strips import marked as with_marks
+from dejacue.method.timeline import Reading
 from dejacue.models.catalogue import check_models
 from dejacue.models.detectors.base import Detector
 from dejacue.models.encoders import Encoder, encoder_name
@@ -216,7 +217,7 @@ def findings_of(
                vocabulary nor a timeline yet
     """
     reading, where, folder = request.reading, request.where, request.folder
-    Plan.of(**reading)  # refuses what does not fit before anything is opened
+    readout = Plan.of(**reading).readout  # refuses what does not fit before anything is opened
     way, progress = way_of(**where), request.progress or default_progress()
     like, (states, of_words) = read_teachers(request.like), unwrapped(request.states)
 
@@ -259,6 +260,8 @@ def findings_of(
             video=str(video.path),
         )
         _check_examples(vocabulary, video)  # those from elsewhere may be of this video
+        if isinstance(readout, Reading):
+            readout.nodes(vocabulary)  # refuses an order of other states
 
     # Masks
     if masks is None:
@@ -279,7 +282,7 @@ def findings_of(
         encoder,
         max_fps=max_fps,
         folder=folder,
-        replaces=vocabulary is not None,
+        named=facts,
         watch=album.watch if pictures else None,
         progress=progress,
     )
