@@ -28,7 +28,7 @@ from dejacue.errors import InputError, StrPath, named
 from dejacue.files.histories import by_file, is_there, read_history, read_vocabulary
 from dejacue.finding.request import Lazy, loaded_encoder, unwrapped
 from dejacue.method.coordinates import check_pair
-from dejacue.method.localization import ReadOptions, analyse
+from dejacue.method.localization import Plan, ReadOptions
 from dejacue.method.teaching import Confirmed, taught
 from dejacue.models.encoders import (
     ENCODERS,
@@ -217,7 +217,8 @@ def read(
     with named(f"{source} with {words}"):
         check_pair(history, vocabulary)
     with named(source):
-        timeline = analyse(history, vocabulary, **options)
+        plan = Plan.of(**options)
+        timeline = plan.analyse(plan.view(history, vocabulary), hints=True)
     return timeline.replace(notes=(*notes, *timeline.notes)) if notes else timeline
 
 
