@@ -977,8 +977,6 @@ def test_a_folder_with_something_in_it_is_not_overwritten(tmp_path):
     assert len(list((tmp_path / "empty").iterdir())) == 3
     with refused(tmp_path / "m.mp4"):
         write_masks(tmp_path / "m.mp4", scene())
-    with refused("kind of written masks", "boxes"):
-        write_masks(tmp_path / "x", scene(), kind="boxes")
 
 
 def test_a_written_stack_is_small(tmp_path):

@@ -19,13 +19,7 @@ import numpy as np
 
 from dejacue.errors import InputError, in_file, named
 from dejacue.files.documents import check_object, parse_documents, read_text, whole_number
-from dejacue.masks._boxes import (
-    MAX_BYTES,
-    box_mask,
-    check_box,
-    is_json_sink,
-    json_sink_boxes,
-)
+from dejacue.masks._boxes import MAX_BYTES, box_mask, check_box, is_json_sink, json_sink_boxes
 from dejacue.masks.reader import Keys, ListedRows, Mask, resize_nearest
 from dejacue.masks.rle import decode_rle, polygon_mask, rle_size
 

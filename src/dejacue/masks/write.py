@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dejacue.atomic import check_place, temporary_folder, write_whole
-from dejacue.errors import InputError, counted, named, unknown
+from dejacue.errors import InputError, counted, named
 from dejacue.files.documents import as_json, write_document
 from dejacue.masks.labels import VOID
 from dejacue.masks.reader import Mask
@@ -30,33 +30,27 @@ PackedFrames = Mapping[int | str, Mapping[int, dict[str, Any]]]  # run lengths b
 def write_masks(
     path: str | os.PathLike[str],
     frames: Frames,
-    *,
-    kind: str | None = None,
 ) -> Path:
-    """Write the masks of one video; ``open_masks`` gives them back.
+    """Write the masks of one video: into a new folder of indexed pictures, a stack (.npz) or a COCO
+    file (.json), by the suffix; ``open_masks`` gives them back.
 
     frames   for each frame its number or its name (all of one sort, none twice) and the (H, W) or
              (1, H, W) masks by object id (the items of SAM 2's video_segments); a frame without
              objects is written as well. They may come from a generator and in any order: of what
              was given, a folder keeps nothing in memory, the other kinds run-length masks.
-    kind     indexed (a new folder), stack (.npz) or coco (.json); None: by the suffix
 
     All is written under a temporary name and renamed at the end; if ``frames`` fails, nothing is.
     An indexed folder holds one object per pixel: where two overlap, the later of the mapping stays
     and a warning says so.
     """
     target = Path(path)
+    kind = WRITTEN_AS.get(target.suffix.lower())
     if kind is None:
-        kind = WRITTEN_AS.get(target.suffix.lower())
-        if kind is None:
-            raise unwritable(target)
-    if kind not in WRITTEN_AS.values():
-        raise unknown("kind of written masks", kind, WRITTEN_AS.values())
+        raise unwritable(target)
     check_place(target)
-    exists = kind == "indexed" and os.path.lexists(target)
-    if exists and (not target.is_dir() or any(target.iterdir())):
-        raise InputError(f"{target}: already exists; remove it or choose another folder")
     if kind == "indexed":
+        if os.path.lexists(target) and (not target.is_dir() or any(target.iterdir())):
+            raise InputError(f"{target}: already exists; remove it or choose another folder")
         return _write_folder(target, frames)
     packed = {key: {id: pack(mask) for id, mask in row.items()} for key, row in _checked(frames)}
     numbers = sorted(key for key in packed if isinstance(key, int))

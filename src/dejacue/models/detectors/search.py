@@ -425,20 +425,10 @@ def _instances(looks: Sequence[Look], threshold: float) -> tuple[tuple[Instance,
         several = merged(detections, everywhere, len(detections))
         left_out += max(0, len(several) - MAX_INSTANCES)
         look_of = {detection: look for look, detection in reversed(candidates)}
-        for detection in several[:MAX_INSTANCES]:
-            look = look_of[detection]
-            instances.append(
-                Instance(
-                    0,
-                    shot,
-                    look.frame,
-                    look.source,
-                    look.time_s,
-                    detection.box,
-                    detection.score,
-                    detection.name,
-                )
-            )
+        for thing in several[:MAX_INSTANCES]:
+            look = look_of[thing]
+            place = shot, look.frame, look.source, look.time_s
+            instances.append(Instance(0, *place, thing.box, thing.score, thing.name))
     instances.sort(key=lambda instance: (-instance.score, instance.frame))
     numbered = (replace(instance, object=at) for at, instance in enumerate(instances, 1))
     return tuple(numbered), left_out

@@ -13,14 +13,7 @@ from functools import partial
 from pathlib import Path
 
 from dejacue.errors import MissingData
-from dejacue.models.weights import (
-    FOLDER,
-    ask_hub,
-    commit,
-    first_sentence,
-    sha256,
-    user_folder,
-)
+from dejacue.models.weights import FOLDER, ask_hub, commit, first_sentence, sha256, user_folder
 
 SMALL_FILES = ("*.json", "*.txt", "*.model")  # configurations and tokenizers
 

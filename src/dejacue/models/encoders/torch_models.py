@@ -32,12 +32,7 @@ from dejacue.models.encoders.base import (
     unit,
 )
 from dejacue.models.encoders.named import ModelFiles, find_model
-from dejacue.models.encoders.preprocess import (
-    Preprocessing,
-    of_open_clip,
-    of_timm,
-    of_transformers,
-)
+from dejacue.models.encoders.preprocess import Preprocessing, of_open_clip, of_timm, of_transformers
 from dejacue.models.weights import first_sentence
 from dejacue.records.words import Spelling
 

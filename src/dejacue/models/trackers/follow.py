@@ -50,12 +50,7 @@ from dejacue.models.trackers.notes import (
     write_notes,
 )
 from dejacue.models.trackers.prompts import place_prompts, prompt_content
-from dejacue.models.trackers.propagate import (
-    FORWARD,
-    TrackedFrame,
-    TrackerOptions,
-    tracked_frames,
-)
+from dejacue.models.trackers.propagate import FORWARD, TrackedFrame, TrackerOptions, tracked_frames
 from dejacue.progress import Progress, silent
 from dejacue.records import Note, Window
 from dejacue.video.images import is_image
@@ -122,7 +117,7 @@ def follow(
     try:
         with temporary_folder(real) as folder:
             rows = record.rows(video, frames, masks, drawn, exclusive=not target.suffix)
-            write_masks(folder / target.name, rows, kind=WRITTEN_AS[target.suffix.lower()])
+            write_masks(folder / target.name, rows)
             sources = tuple(frame.source for frame in record.frames)
             if before and kept and before.frames != sources:
                 problem = f"its frames have changed since {target} was made"
