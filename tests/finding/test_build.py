@@ -69,11 +69,6 @@ def test_an_object_that_is_never_visible_is_refused() -> None:
         build_history(Still(), Boxes(), Means(), objects=[9], id="cup")
 
 
-def test_the_words_to_encode_may_be_a_plain_mapping() -> None:
-    vocabulary = encode_vocabulary({"empty": ["empty cup"], "full": "full cup"}, Means())
-    assert vocabulary.descriptions == ("empty cup", "full cup")
-
-
 def test_masks_of_several_objects_are_refused_and_their_ids_named(tmp_path) -> None:
     masks = {0: {1: np.eye(16, dtype=bool), 2: np.ones((16, 16), bool)}}
     (tmp_path / "frames").mkdir()
@@ -232,12 +227,6 @@ def test_mini_finds_the_states_of_a_scene(scene) -> None:
     assert min(overlaps) > 0.5
 
 
-def test_mini_names_the_words_it_does_not_know() -> None:
-    encoder = load_encoder("mini")
-    assert encoder.words.unknown_words("an Empty cup of Ouzo") == ["ouzo"]
-    assert encoder.dimension == encoder.encode_texts(["empty cup"]).shape[1]
-
-
 def test_encoders_are_not_mixed() -> None:
     encoder = load_encoder("mini")
     words = Vocabulary({"empty": ["empty cup"], "full": ["full cup"]})
@@ -368,29 +357,6 @@ def test_several_objects_are_never_taken_for_one(dejacue, tmp_path):
     assert names == ["scene-1.history.npz", "scene-2.history.npz"]
 
 
-def test_encode_and_locate_in_two_steps(dejacue, scene, tmp_path) -> None:
-    folder, _ = scene
-    path = tmp_path / "cup.history.npz"
-    ran = dejacue(
-        "encode",
-        folder / "scene.mp4",
-        "--masks",
-        folder / "Annotations",
-        "--object",
-        1,
-        "--encoder",
-        "mini",
-        "-o",
-        path,
-    )
-    assert ran.code == 0
-    history = read_history(path)
-    assert history.made_with["backend"] == "onnx"
-    ran = dejacue("find", path, "-v", folder / "vocabulary.yaml", "-f", "json")
-    assert ran.code == 0
-    assert json.loads(ran.out)["history"] == "scene"
-
-
 @pytest.mark.parametrize(
     ("more", "message"),
     [
@@ -417,23 +383,3 @@ def test_bad_input_from_pixels_is_one_sentence(
     assert (ran.code, ran.out) == (2, "")
     assert message in ran.err
     assert not list(tmp_path.rglob("*.npz"))
-
-
-def test_without_weights_the_command_says_which_files_to_put_where(
-    dejacue, scene, tmp_path, monkeypatch
-):
-    import huggingface_hub
-
-    def fail(*_: object, **__: object) -> None:
-        raise OSError("no connection")
-
-    monkeypatch.setattr(huggingface_hub, "hf_hub_download", fail)
-    monkeypatch.delenv("DEJACUE_WEIGHTS", raising=False)
-    folder, _ = scene
-    files = ("--masks", folder / "Annotations", "-v", folder / "vocabulary.yaml")
-    words = ("--encoder", "siglip2", "--set", "backend=onnx", "-o", tmp_path / "o")
-    ran = dejacue("find", folder / "scene.mp4", *files, *words)
-    assert ran.code == 1
-    assert "onnx/vision_model.onnx" in ran.err
-    assert "set DEJACUE_WEIGHTS to it" in ran.err
-    assert not (tmp_path / "o").exists()

@@ -421,12 +421,6 @@ def test_a_thumbnail_that_is_no_picture_is_refused() -> None:
         report_page(*small(), thumbnails=[(3, b"GIF89a")])
 
 
-def test_evidence_of_another_history_is_refused() -> None:
-    _, timeline = small()
-    with refused("history"):
-        report_page(History(np.ones((9, 4)), id="other"), timeline)
-
-
 def test_forty_descriptions_of_an_hour_stay_below_two_megabytes() -> None:
     scene = generate(
         7, states=tuple("abcdefghij"), frames=108_000, dimension=16, descriptions=4, missing=0.1
