@@ -467,21 +467,8 @@ def test_other_words_keep_the_pictures_and_the_video(dejacue, tmp_path, monkeypa
     monkeypatch.chdir(tmp_path)
     write_scene(tmp_path / "cup", render(5, family="cup", topology="binary", frames=24))
     Path("other.yaml").write_text("dry: [empty cup]\nwet: [cup filled to the brim]\n")
-    ran = dejacue(
-        "find",
-        "cup/scene.mp4",
-        "--masks",
-        "cup/Annotations",
-        "--object",
-        1,
-        "-v",
-        "cup/vocabulary.yaml",
-        "--encoder",
-        "mini",
-        "-o",
-        "out",
-    )
-    assert ran.code == 0
+    words = "cup/scene.mp4 --masks cup/Annotations --object 1 -v cup/vocabulary.yaml -o out"
+    assert dejacue("find", *words.split(), "--encoder", "mini").code == 0
     pictures = re.findall('data:image[^"]*', Path("out/report.html").read_text("utf-8"))
     assert pictures
 
