@@ -951,20 +951,8 @@ def test_every_stable_run_of_a_state_is_a_reference() -> None:
 
 def test_the_commands_know_named_states(dejacue, tmp_path) -> None:
     for name in "AB":
-        done = dejacue(
-            "annotate",
-            "start",
-            "-a",
-            name,
-            "--frames",
-            "0:9",
-            "--id",
-            "cup",
-            "--states",
-            "empty, full",
-            "-o",
-            tmp_path / f"{name}.json",
-        )
+        words = f"annotate start -a {name} --frames 0:9 --id cup --states".split()
+        done = dejacue(*words, "empty, full", "-o", tmp_path / f"{name}.json")
         assert done.code == 0
         assert "replace every null with one of empty, full, none, unobserved" in done.out
         text = "eeeeefffff" if name == "A" else "eeeeenffff"

@@ -134,14 +134,9 @@ def test_the_folder_holds_what_locate_writes(live, tmp_path):
     assert "report: out/report.html" in ran.err
 
 
-def test_a_box_may_say_where_it_is(live):
-    ran = live("--jsonl", where=BOX)
-    assert ran.code == 0
-    assert json.loads(ran.out.splitlines()[-1])["timeline"]["intervals"]
-
-
-def test_the_object_may_be_the_whole_picture(live):
-    ran = live("--jsonl", where=("--whole",))
+@pytest.mark.parametrize("where", [BOX, ("--whole",)])
+def test_the_object_may_be_in_a_box_or_the_whole_picture(live, where):
+    ran = live("--jsonl", where=where)
     assert ran.code == 0
     assert json.loads(ran.out.splitlines()[-1])["timeline"]["intervals"]
 

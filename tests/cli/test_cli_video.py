@@ -8,7 +8,6 @@ import json
 import re
 import warnings
 from importlib.resources import files
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -18,7 +17,6 @@ from rich.table import Table
 
 from dejacue.cli import tables
 from dejacue.files import read_history
-from dejacue.masks import Masks
 from dejacue.models.encoders import Encoder, siglip
 from dejacue.models.encoders.mini import Mini
 from dejacue.models.weights import Weights
@@ -79,17 +77,6 @@ def test_borders_are_finer_than_the_frames_that_are_taken(locate, dejacue, tmp_p
 
 
 # What is kept
-
-
-def test_a_second_run_decodes_nothing_and_shows_the_same_pictures(locate, tmp_path, monkeypatch):
-    assert locate("-o", "out").code == 0
-    page = (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
-    assert page.count("data:image/jpeg") == 24
-    monkeypatch.setattr(Video, "_frames", never)
-    again = locate("-o", "out")
-    assert again.code == 0
-    assert "note: reused out/scene.history.npz" in again.err
-    assert (tmp_path / "out" / "report.html").read_text(encoding="utf-8") == page
 
 
 @pytest.mark.parametrize("damage", [lambda path: path.unlink(), lambda path: path.write_text("x")])
@@ -293,12 +280,6 @@ def test_a_file_in_the_way_is_said_before_the_work(locate, encode, tmp_path, mon
     assert [path.name for path in tmp_path.iterdir()] == ["file"]
 
 
-def test_label_studio_gets_the_path_of_the_video(locate, scene, tmp_path):
-    locate("-o", "found.labelstudio.json")
-    (task,) = json.loads((tmp_path / "found.labelstudio.json").read_text())
-    assert task["data"]["video"] == str(scene / "scene.mp4")
-
-
 # What is shown and said
 
 
@@ -354,17 +335,6 @@ def test_a_still_video_gives_no_answer(dejacue, tmp_path, monkeypatch):
 
 def test_a_moving_video_is_not_said_to_be_still(locate):
     assert "look the same" not in locate("-o", "out").out
-
-
-def test_problems_of_the_masks_are_notes(locate, monkeypatch):
-    monkeypatch.setattr(Masks, "problems", ["masks: half of them are missing"], raising=False)
-    for _ in range(2):  # the second takes the history as it is
-        assert "doubtful: masks: half of them are missing\n" in locate("-o", "out").out
-        timeline = json.loads(Path("out/timeline.json").read_text(encoding="utf-8"))
-        assert timeline["notes"][0] == {
-            "severity": "doubtful",
-            "text": "masks: half of them are missing",
-        }
 
 
 def test_warnings_are_notes_in_one_line(dejacue, monkeypatch):

@@ -373,12 +373,18 @@ def test_what_fails_is_recorded_and_the_rest_goes_on(tmp_path, videos, mixed, co
         assert sorted(store.ids()) == ["noise", "v0", "v1"]
 
 
-def test_a_crop_that_the_encoder_refuses_is_a_failure_of_its_item(
-    tmp_path, videos, counting
-) -> None:
+@pytest.fixture
+def dark(tmp_path, videos) -> dict[str, object]:
+    """Return a row of four black pictures."""
+    (tmp_path / "dark").mkdir()
     for k in range(4):
-        (tmp_path / "dark").mkdir(exist_ok=True)
         Image.new("RGB", (48, 32)).save(tmp_path / "dark" / f"{k}.png")
+    return {"video": str(tmp_path / "dark"), "masks": videos[0]["masks"], "objects": 1}
+
+
+def test_a_crop_that_the_encoder_refuses_is_a_failure_of_its_item(
+    tmp_path, videos, dark, counting
+) -> None:
     encode = counting.encode_images
 
     def refuse(crops: list[np.ndarray]) -> np.ndarray:
@@ -387,8 +393,7 @@ def test_a_crop_that_the_encoder_refuses_is_a_failure_of_its_item(
         return encode(crops)
 
     counting.encode_images = refuse
-    rows = [{"video": str(tmp_path / "dark"), "masks": videos[0]["masks"], "objects": 1}]
-    result = ingest([*rows, row_of(videos[0])], tmp_path / "store", encoder=counting, workers=1)
+    result = ingest([dark, row_of(videos[0])], tmp_path / "store", encoder=counting, workers=1)
     assert result.added == ("v0",)
     (failure,) = result.failed
     assert failure.what == f"{tmp_path / 'dark'}: image 0: the encoder gave zero"
@@ -401,14 +406,10 @@ def fit_or_die(image: np.ndarray) -> np.ndarray:
     return image[:16, :16].copy()
 
 
-def test_a_worker_that_is_killed_is_a_failure_of_its_item(tmp_path, videos, counting) -> None:
-    for k in range(4):
-        (tmp_path / "dark").mkdir(exist_ok=True)
-        Image.new("RGB", (48, 32)).save(tmp_path / "dark" / f"{k}.png")
-    rows = [{"video": str(tmp_path / "dark"), "masks": videos[0]["masks"], "objects": 1}]
+def test_a_worker_that_is_killed_is_a_failure_of_its_item(tmp_path, videos, dark, counting) -> None:
     counting.fit = fit_or_die
-    rows += [row_of(video) for video in videos]
-    result = ingest(rows, tmp_path / "store", encoder=counting, workers=1)
+    rows = [row_of(video) for video in videos]
+    result = ingest([dark, *rows], tmp_path / "store", encoder=counting, workers=1)
     assert sorted(result.added) == ["v0", "v1", "v2"]
     (failure,) = result.failed
     assert failure.id == "dark"
@@ -854,16 +855,8 @@ def test_a_damaged_history_is_mended_as_verify_says(dejacue, tmp_path, videos) -
 
 
 def test_encode_adds_to_a_store(dejacue, tmp_path, videos, monkeypatch) -> None:
-    words = (
-        "encode",
-        videos[0]["video"],
-        "--masks",
-        videos[0]["masks"],
-        "--object",
-        1,
-        "--encoder",
-        "mini",
-    )
+    video, masks = videos[0]["video"], videos[0]["masks"]
+    words = ("encode", video, "--masks", masks, "--object", 1, "--encoder", "mini")
     assert dejacue(*words).code == 2
     ran = dejacue(*words, "--store", tmp_path / "s")
     assert ran.code == 0, ran.err

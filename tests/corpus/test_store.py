@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import doctest
 import json
 import os
 import pickle
@@ -21,7 +20,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dejacue import History, InputError, Store, Vocabulary, locate
-from dejacue.corpus import Busy, Failure, StoreExists, _file, _query, _store
+from dejacue.corpus import Busy, Failure, StoreExists, _file, _query
 from dejacue.corpus.ingest import ingest, open_store
 from dejacue.files import read_history, write_history, write_vocabulary
 from dejacue.method.localization import analyse
@@ -692,10 +691,6 @@ def test_object_and_source_are_exported_and_added_again(store, tmp_path, dejacue
     store.export(tmp_path / "x.parquet")
     table = pyarrow.parquet.read_table(tmp_path / "x.parquet", columns=["id", "object", "source"])
     assert table.to_pylist() == [{"id": id, **store.labels(id)} for id in store.ids()]
-
-
-def test_the_example_of_the_docstring_runs() -> None:
-    assert doctest.testmod(_store, optionflags=doctest.ELLIPSIS) == (0, 7)
 
 
 def test_opening_reads_no_history(store, statements) -> None:

@@ -642,16 +642,6 @@ def test_brackets_without_end_are_refused_at_once(tmp_path):
 # Writing
 
 
-def test_a_writer_that_fails_leaves_nothing_behind(tmp_path):
-    def fail(stream):
-        stream.write(b"half of it")
-        raise RuntimeError("disk on fire")
-
-    with pytest.raises(RuntimeError, match="disk on fire"):
-        write_whole(tmp_path / "out.bin", fail)
-    assert list(tmp_path.iterdir()) == []
-
-
 def test_a_writer_that_fails_leaves_the_old_file_as_it_was(tmp_path):
     target = tmp_path / "out.bin"
     target.write_bytes(b"the old content")

@@ -19,7 +19,6 @@ from dejacue import History, Interval, Reference, Timeline, Vocabulary, find
 from dejacue.errors import MissingExtra
 from dejacue.files import (
     read_references,
-    read_timelines,
     write_history,
     write_references,
     write_vocabulary,
@@ -185,16 +184,6 @@ def damage_nulls(path) -> None:
     content = path.read_bytes()
     assert content.count(nullable) == 1
     path.write_bytes(content.replace(nullable, nullable.replace(b"\x02", b"\x00")))
-
-
-def test_a_table_with_a_damaged_column_is_a_sentence(tmp_path) -> None:
-    pyarrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
-    columns = {"history": ["h"], "state": ["s"], "start": [0], "end": [1]}
-    path = tmp_path / "truth.parquet"
-    parquet.write_table(pyarrow.table(columns), path)
-    damage_nulls(path)
-    with refused(path):
-        read_references(path)
 
 
 def test_a_history_without_duration_has_no_rate() -> None:
@@ -502,38 +491,6 @@ def test_references_of_another_tool_stand_in_the_report(tmp_path, dejacue) -> No
     ran = dejacue("find", tmp_path / "cup.npz", "-v", tmp_path / "v.npz", "--references", truth)
     assert ran.code == 0, ran.err
     assert "tIoU" in ran.out
-
-
-def test_tables_have_seconds_and_source_frames_of_every_occurrence(tmp_path) -> None:
-    pyarrow = pytest.importorskip("pyarrow")
-    scene = generate(3, recurrences=3, frames=300)
-    frames = scene.history.frames
-    cup = History(
-        scene.history.features,
-        frames,
-        "cup",
-        scene.history.encoder,
-        times_s=frames / 5,
-        source_frames=frames * 3,
-    )
-    answer = find(cup, scene.vocabulary).timeline
-    rows = pyarrow.ipc.open_file(EXPORTS["arrow"](answer)).read_all().to_pylist()
-    assert len(rows) >= 6
-    for row in rows:
-        assert row["start_s"] == pytest.approx(row["source_start"] / 15)
-        assert 0 <= 3 * row["start"] - row["source_start"] < 3
-        assert 0 <= row["source_end"] - 3 * row["end"] < 3
-    for row, interval in zip(rows, answer, strict=True):
-        assert (row["source_start"], row["source_end"]) == tuple(interval.source)
-        assert (row["start_s"], row["end_s"]) == interval.times_s
-
-
-def test_tables_of_answers_are_read(tmp_path) -> None:
-    for kind in ("parquet", "arrow"):
-        path = tmp_path / f"found.{kind}"
-        path.write_bytes(EXPORTS[kind](timeline()))
-        (read,) = read_timelines(path)
-        assert read.intervals == timeline().intervals
 
 
 def test_label_studio_gets_its_view_beside_the_tasks(tmp_path, dejacue) -> None:

@@ -88,6 +88,7 @@ def test_a_reference_does_not_follow_the_mapping_it_was_made_from() -> None:
         ({"states": {"empty": [(5, 3)]}}, r'state "empty": window \[5, 3\] ends before'),
         ({"states": {"empty": [(0.5, 3)]}}, 'state "empty": window start 0.5 is not a whole'),
         ({"states": {" ": [(0, 1)]}}, "state name ' ' must be non-empty text"),
+        ({"states": {3: [(0, 1)]}}, "state name 3 must be non-empty text"),
         ({"history_id": ""}, "history name '' must be non-empty text"),
         ({"component": ""}, "component name '' must be non-empty text"),
         ({"frames": Window(0, 57)}, r'\[0, 58\] of state "empty" is not inside .*\[0, 57\]'),

@@ -69,11 +69,6 @@ def test_an_object_that_is_never_visible_is_refused() -> None:
         build_history(Still(), Boxes(), Means(), objects=[9], id="cup")
 
 
-def test_the_words_to_encode_may_be_a_plain_mapping() -> None:
-    vocabulary = encode_vocabulary({"empty": ["empty cup"], "full": "full cup"}, Means())
-    assert vocabulary.descriptions == ("empty cup", "full cup")
-
-
 def test_masks_of_several_objects_are_refused_and_their_ids_named(tmp_path) -> None:
     masks = {0: {1: np.eye(16, dtype=bool), 2: np.ones((16, 16), bool)}}
     (tmp_path / "frames").mkdir()
@@ -221,6 +216,15 @@ def scene(tmp_path_factory):
     return folder, rendered
 
 
+@pytest.fixture
+def find_cup(dejacue, scene, tmp_path):
+    """Run ``dejacue find`` on the cup of the scene, into the folder "out"."""
+    folder, _ = scene
+    cup = ("--masks", folder / "Annotations", "--object", 1, "-v", folder / "vocabulary.yaml")
+    words = ("find", folder / "scene.mp4", *cup, "--encoder", "mini", "-o", tmp_path / "out")
+    return lambda *more: dejacue(*words, *more)
+
+
 def test_mini_finds_the_states_of_a_scene(scene) -> None:
     folder, rendered = scene
     encoder = load_encoder("mini")
@@ -232,12 +236,6 @@ def test_mini_finds_the_states_of_a_scene(scene) -> None:
     assert min(overlaps) > 0.5
 
 
-def test_mini_names_the_words_it_does_not_know() -> None:
-    encoder = load_encoder("mini")
-    assert encoder.words.unknown_words("an Empty cup of Ouzo") == ["ouzo"]
-    assert encoder.dimension == encoder.encode_texts(["empty cup"]).shape[1]
-
-
 def test_encoders_are_not_mixed() -> None:
     encoder = load_encoder("mini")
     words = Vocabulary({"empty": ["empty cup"], "full": ["full cup"]})
@@ -246,35 +244,14 @@ def test_encoders_are_not_mixed() -> None:
         locate(history, encode_vocabulary(words, encoder))
 
 
-def test_the_command_goes_from_video_to_report(dejacue, scene, tmp_path) -> None:
-    folder, _ = scene
+def test_the_command_goes_from_video_to_report(find_cup, scene, tmp_path) -> None:
     out = tmp_path / "out"
-    words = (
-        "find",
-        folder / "scene.mp4",
-        "--masks",
-        folder / "Annotations",
-        "--object",
-        1,
-        "-v",
-        folder / "vocabulary.yaml",
-        "--encoder",
-        "mini",
-        "-o",
-        out,
-    )
-    ran = dejacue(*words, "--references", folder / "references.json", "--cut")
+    ran = find_cup("--references", scene[0] / "references.json", "--cut")
     assert ran.code == 0
     assert "report: " in ran.err
     names = {path.name for path in out.iterdir()}
-    assert names >= {
-        "report.html",
-        "timeline.json",
-        "timeline.csv",
-        "timeline.vtt",
-        "scene.history.npz",
-        "clips",
-    }
+    tables = {"timeline.json", "timeline.csv", "timeline.vtt"}
+    assert names >= {"report.html", "scene.history.npz", "clips", *tables}
     assert not [name for name in names if name.startswith(".")]  # nothing partial is left
     page = (out / "report.html").read_text(encoding="utf-8")
     assert "data:image/jpeg;base64," in page
@@ -284,29 +261,21 @@ def test_the_command_goes_from_video_to_report(dejacue, scene, tmp_path) -> None
     first = intervals[0]  # clips are numbered in time, as intervals are listed
     clip = open_video(out / "clips" / f"01-{first['state']}.mp4")
     assert len(list(clip)) == first["end"] - first["start"] + 1
-    again = dejacue(*words)
+    again = find_cup()
     assert again.code == 0
     assert "reused" in again.err
-    other = dejacue(*words, "--stride", 2)
+    other = find_cup("--stride", 2)
     assert other.code == 0
     assert "reused" not in other.err
 
 
 def test_another_object_is_never_taken_from_an_earlier_run(dejacue, tmp_path) -> None:
     write_scene(tmp_path / "scene", render(3, family="cup", frames=30, distractors=1))
-    files = (
-        "--masks",
-        tmp_path / "scene" / "Annotations",
-        "--encoder",
-        "mini",
-        "-v",
-        tmp_path / "scene" / "vocabulary.yaml",
-        "-o",
-        tmp_path / "out",
-    )
+    folder, out = tmp_path / "scene", ("--encoder", "mini", "-o", tmp_path / "out")
+    files = ("--masks", folder / "Annotations", "-v", folder / "vocabulary.yaml", *out)
     rows = []
     for id in (1, 2):
-        ran = dejacue("find", tmp_path / "scene" / "scene.mp4", *files, "--object", id)
+        ran = dejacue("find", folder / "scene.mp4", *files, "--object", id)
         assert ran.code == 0
         assert "reused" not in ran.err
         rows.append(read_history(tmp_path / "out" / "scene.history.npz"))
@@ -314,26 +283,11 @@ def test_another_object_is_never_taken_from_an_earlier_run(dejacue, tmp_path) ->
     assert not np.array_equal(rows[0].features, rows[1].features)
 
 
-def test_references_count_the_frames_of_the_file_also_when_it_is_sampled(dejacue, scene, tmp_path):
+def test_references_count_the_frames_of_the_file_also_when_it_is_sampled(
+    dejacue, find_cup, scene, tmp_path
+):
     folder, _ = scene
-    ran = dejacue(
-        "find",
-        folder / "scene.mp4",
-        "--masks",
-        folder / "Annotations",
-        "--object",
-        1,
-        "--stride",
-        2,
-        "-v",
-        folder / "vocabulary.yaml",
-        "--encoder",
-        "mini",
-        "--references",
-        folder / "references.json",
-        "-o",
-        tmp_path / "out",
-    )
+    ran = find_cup("--stride", 2, "--references", folder / "references.json")
     assert ran.code == 0
     assert "frames are numbered as sampled" in ran.out
     overlaps = [
@@ -368,29 +322,6 @@ def test_several_objects_are_never_taken_for_one(dejacue, tmp_path):
     assert names == ["scene-1.history.npz", "scene-2.history.npz"]
 
 
-def test_encode_and_locate_in_two_steps(dejacue, scene, tmp_path) -> None:
-    folder, _ = scene
-    path = tmp_path / "cup.history.npz"
-    ran = dejacue(
-        "encode",
-        folder / "scene.mp4",
-        "--masks",
-        folder / "Annotations",
-        "--object",
-        1,
-        "--encoder",
-        "mini",
-        "-o",
-        path,
-    )
-    assert ran.code == 0
-    history = read_history(path)
-    assert history.made_with["backend"] == "onnx"
-    ran = dejacue("find", path, "-v", folder / "vocabulary.yaml", "-f", "json")
-    assert ran.code == 0
-    assert json.loads(ran.out)["history"] == "scene"
-
-
 @pytest.mark.parametrize(
     ("more", "message"),
     [
@@ -417,23 +348,3 @@ def test_bad_input_from_pixels_is_one_sentence(
     assert (ran.code, ran.out) == (2, "")
     assert message in ran.err
     assert not list(tmp_path.rglob("*.npz"))
-
-
-def test_without_weights_the_command_says_which_files_to_put_where(
-    dejacue, scene, tmp_path, monkeypatch
-):
-    import huggingface_hub
-
-    def fail(*_: object, **__: object) -> None:
-        raise OSError("no connection")
-
-    monkeypatch.setattr(huggingface_hub, "hf_hub_download", fail)
-    monkeypatch.delenv("DEJACUE_WEIGHTS", raising=False)
-    folder, _ = scene
-    files = ("--masks", folder / "Annotations", "-v", folder / "vocabulary.yaml")
-    words = ("--encoder", "siglip2", "--set", "backend=onnx", "-o", tmp_path / "o")
-    ran = dejacue("find", folder / "scene.mp4", *files, *words)
-    assert ran.code == 1
-    assert "onnx/vision_model.onnx" in ran.err
-    assert "set DEJACUE_WEIGHTS to it" in ran.err
-    assert not (tmp_path / "o").exists()

@@ -643,10 +643,11 @@ def test_youtube_vis_has_one_list_per_object(tmp_path):
         ],
         "annotations": [{"id": 3, "video_id": 1, "segmentations": [None, rle(block(1))]}],
     }
-    masks = open_masks(document(tmp_path / "m.json", content))
-    assert masks.ids() == (3,)
-    assert union(masks, frame(0, name="00000")) is None
-    assert np.array_equal(union(masks, frame(1, name="00005")), block(1) > 0)
+    for images in ({}, {"images": []}):  # some list them, too
+        masks = open_masks(document(tmp_path / "m.json", content | images))
+        assert masks.ids() == (3,)
+        assert union(masks, frame(0, name="00000")) is None
+        assert np.array_equal(union(masks, frame(1, name="00005")), block(1) > 0)
     content["videos"].append(content["videos"][0])
     with refused(tmp_path / "m.json", "videos"):
         open_masks(document(tmp_path / "m.json", content))

@@ -324,17 +324,6 @@ def test_coco_vid_counts_frames_from_zero_or_one(tmp_path, owner, first):
         assert np.array_equal(third, box(4, 4, 2, 2))
 
 
-def test_youtube_vis_may_list_its_images_too(tmp_path):
-    content = {
-        "videos": [{"id": 1, "file_names": ["v/0.jpg", "v/1.jpg"], "height": H, "width": W}],
-        "images": [],
-        "annotations": [{"id": 4, "video_id": 1, "segmentations": [None, rle(box(1, 1, 2, 2))]}],
-    }
-    masks = open_masks(text(tmp_path / "m.json", json.dumps(content)))
-    assert union(masks, frame(0), 4) is None
-    assert np.array_equal(union(masks, frame(1), 4), box(1, 1, 2, 2))
-
-
 # Folders and patterns
 
 

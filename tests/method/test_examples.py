@@ -1084,16 +1084,8 @@ def test_the_command_refuses_what_is_no_example(
     (tmp_path / "broken.png").write_bytes(b"no picture")
     (tmp_path / "scene.mp4").write_bytes((folder / "scene.mp4").read_bytes())
     example = example.replace("empty", next(iter(finding.vocabulary.states)))
-    ran = dejacue(
-        "find",
-        folder / "out",
-        "-v",
-        folder / "vocabulary.yaml",
-        "--example",
-        example,
-        "-o",
-        tmp_path / "x.json",
-    )
+    words_file = ("-v", folder / "vocabulary.yaml")
+    ran = dejacue("find", folder / "out", *words_file, "--example", example, "-o", "x.json")
     assert ran.code != 0
     assert words in ran.err
     assert ran.err.count("\n") <= 2
@@ -1104,20 +1096,9 @@ def test_the_command_shows_corrects_and_asks(cup, tmp_path, dejacue):
     folder, _, finding = cup
     first = next(iter(finding.vocabulary.states))
     at = finding[first][0].window.start + 5
-    ran = dejacue(
-        "find",
-        folder / "out",
-        "--example",
-        f"{first}={at}",
-        "-e",
-        "none=0-2",
-        "--change",
-        30,
-        "--questions",
-        2,
-        "-o",
-        tmp_path / "x.json",
-    )
+    shown = ("--example", f"{first}={at}")
+    marks = (*shown, "-e", "none=0-2", "--change", 30, "--questions", 2)
+    ran = dejacue("find", folder / "out", *marks, "-o", tmp_path / "x.json")
     assert ran.code == 0, ran.err
     document = json.loads((tmp_path / "x.json").read_text())
     notes = json.dumps(document)
@@ -1129,20 +1110,8 @@ def test_the_command_shows_corrects_and_asks(cup, tmp_path, dejacue):
     assert "--questions works only with" in published.err
     nothing = dejacue("find", folder / "out", "--example", f"{first}={at}")
     assert nothing.code == 0  # the words of the finding
-    bare = dejacue(
-        "find",
-        folder / "scene.mp4",
-        "--masks",
-        folder / "Annotations",
-        "--object",
-        1,
-        "--encoder",
-        "mini",
-        "--example",
-        f"{first}={at}",
-        "-o",
-        tmp_path / "y.json",
-    )
+    cup_alone = ("--masks", folder / "Annotations", "--object", 1, "--encoder", "mini", *shown)
+    bare = dejacue("find", folder / "scene.mp4", *cup_alone, "-o", tmp_path / "y.json")
     assert bare.code == 0, bare.err  # one state, by an example alone
     states = json.loads((tmp_path / "y.json").read_text())["intervals"]
     assert {row["state"] for row in states} == {first}

@@ -218,7 +218,7 @@ def test_states_go_from_absent_to_ready(offline, tmp_path, monkeypatch, dejacue)
         assert f"{tokenizer} (damaged)" in dejacue("weights", "ls", "siglip2").out
     tokenizer.write_bytes(whole)
     vision.write_bytes(b"")  # no hash of it is known
-    assert state() == "damaged"
+    assert (state(), catalogue()["siglip2:torch"].state) == ("damaged", "ready")
     vision.unlink()
     assert state() == "partial"
     assert "onnx/vision_model.onnx: missing" in dejacue("weights", "ls", "siglip2").out

@@ -60,12 +60,6 @@ def test_the_interval_of_frames_is_the_median_over_neighbours(frames, times, int
     assert history.frame_interval_s == (None if interval is None else pytest.approx(interval))
 
 
-@pytest.mark.parametrize("name", ["", "  ", 3])
-def test_a_reference_names_its_states(name) -> None:
-    with refused(f"reference cup: state name {name!r}"):
-        Reference("cup", {name: [(0, 3)]})
-
-
 def test_window_is_inclusive_on_both_ends():
     window = Window(3, 5)
     assert window.length == 3

@@ -467,21 +467,8 @@ def test_other_words_keep_the_pictures_and_the_video(dejacue, tmp_path, monkeypa
     monkeypatch.chdir(tmp_path)
     write_scene(tmp_path / "cup", render(5, family="cup", topology="binary", frames=24))
     Path("other.yaml").write_text("dry: [empty cup]\nwet: [cup filled to the brim]\n")
-    ran = dejacue(
-        "find",
-        "cup/scene.mp4",
-        "--masks",
-        "cup/Annotations",
-        "--object",
-        1,
-        "-v",
-        "cup/vocabulary.yaml",
-        "--encoder",
-        "mini",
-        "-o",
-        "out",
-    )
-    assert ran.code == 0
+    words = "cup/scene.mp4 --masks cup/Annotations --object 1 -v cup/vocabulary.yaml -o out"
+    assert dejacue("find", *words.split(), "--encoder", "mini").code == 0
     pictures = re.findall('data:image[^"]*', Path("out/report.html").read_text("utf-8"))
     assert pictures
 
@@ -512,12 +499,13 @@ def test_a_clip_is_cut_for_every_occurrence_and_old_ones_go(found, tmp_path):
     video = write_video(tmp_path / "v.mp4", images, 25)
     folder = tmp_path / "clips"
     folder.mkdir()
-    for name in ("07-old.mp4", "100-old.mp4", "my-own.mp4", "2024-trip.mov"):
+    for name in ("07-old.mp4", "100-old.mp4", "my-own.mp4", "2024-trip.mov", "01-notes.txt"):
         (folder / name).write_text("")
     clips = cut_clips(folder, str(video), found.history, found.timeline)
     assert len(clips) == 6
     names = sorted(path.name for path in folder.iterdir())
-    assert names == sorted([*(path.name for path in clips), "my-own.mp4", "2024-trip.mov"])
+    own = ("my-own.mp4", "2024-trip.mov", "01-notes.txt")
+    assert names == sorted([*(path.name for path in clips), *own])
 
 
 def test_a_clip_that_another_run_is_writing_is_not_removed(tmp_path):

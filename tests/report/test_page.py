@@ -11,7 +11,6 @@ from html.parser import HTMLParser
 
 import numpy as np
 import pytest
-from helpers.errors import refused
 from msgspec import structs
 
 from dejacue import History, Interval, Reference, Timeline, locate
@@ -414,17 +413,6 @@ def test_the_most_severe_notes_stand_above_everything_else() -> None:
     words = Outline(report_page(*small(notes=("a note", *doubts)))).text
     assert words.index("Doubtful mind the gap and the step") < words.index("a note")
     assert "Doubtful" not in Outline(report_page(*small())).text
-
-
-def test_a_thumbnail_that_is_no_picture_is_refused() -> None:
-    with refused("of frame 3"):
-        report_page(*small(), thumbnails=[(3, b"GIF89a")])
-
-
-def test_evidence_of_another_history_is_refused() -> None:
-    _, timeline = small()
-    with refused("history"):
-        report_page(History(np.ones((9, 4)), id="other"), timeline)
 
 
 def test_forty_descriptions_of_an_hour_stay_below_two_megabytes() -> None:

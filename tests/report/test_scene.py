@@ -297,16 +297,6 @@ def test_a_row_has_the_occurrences_of_its_state_in_time() -> None:
     assert filled["evidence"] is not None
 
 
-def test_seconds_end_where_the_last_frame_ends() -> None:
-    generated = generate(3)
-    timed = History(
-        generated.history.features, generated.history.frames, times_s=generated.history.frames / 25
-    )
-    for row in scene(timed, locate(timed, generated.vocabulary))["rows"]:
-        (window,) = row["windows"]
-        assert window["times"] == pytest.approx((window["start"] / 25, (window["end"] + 1) / 25))
-
-
 def test_without_evidence_there_are_rows_without_curves() -> None:
     generated = generate(3)
     rows = checked(scene(generated.history, locate(generated.history, generated.vocabulary)))[

@@ -198,8 +198,8 @@ def test_where_others_may_connect_addresses_are_ours_and_foreign_names_are_not(s
 # Origin and Sec-Fetch-Site
 
 FOREIGN = [
-    "https://evil.example",
-    "null",
+    "https://evil.example",  # CVE-2024-47084: also where there is a cookie
+    "null",  # CVE-2024-47165
     "http://127.0.0.1:9999",
     "http://localhost:8765",
     "https://127.0.0.1:8765",
@@ -207,6 +207,13 @@ FOREIGN = [
     "http://127.0.0.1",
     "http://evil.example/http://127.0.0.1:8765",
     "",
+    # CVE-2025-5320: some look alike
+    "http://127.0.0.1:8765@evil.example",
+    "http://127.0.0.1:8765%00",
+    "http://127.0.0.1:8765.",
+    "http://127.0.0.1:87650",
+    "http://localhost.evil.example:8765",
+    f"{HOST}, {HOST}",
 ]
 
 
@@ -226,6 +233,7 @@ def test_another_origin_is_refused_with_cookie_and_with_token(studio, origin, me
 @pytest.mark.parametrize("site", ["cross-site", "same-site", "strange"])
 def test_requests_that_another_page_makes_are_refused(studio, site) -> None:
     browser = browser_of(studio)
+    assert browser.get(SCENE, headers={"sec-fetch-site": site}).status_code == 403
     del browser.headers["origin"]
     for method, path in (
         ("GET", SCENE),
@@ -273,17 +281,6 @@ def test_cve_2024_1727_a_foreign_page_uploads_nothing(studio) -> None:
     assert not (studio.workspace.root / "uploads").exists()
 
 
-def test_cve_2024_47084_the_origin_counts_when_there_is_a_cookie(studio) -> None:
-    browser = browser_of(studio)
-    for name in ("origin", "sec-fetch-site"):
-        value = "https://evil.example" if name == "origin" else "cross-site"
-        assert browser.get(SCENE, headers={name: value}).status_code == 403
-
-
-def test_cve_2024_47165_the_origin_null_is_foreign(studio) -> None:
-    assert browser_of(studio).get(SCENE, headers={"origin": "null"}).status_code == 403
-
-
 def test_cve_2024_47872_an_uploaded_page_is_never_shown(studio) -> None:
     browser = browser_of(studio)
     for name in ("x.html", "x.svg", "x.js", "x.mp4", "x.png"):
@@ -296,21 +293,6 @@ def test_cve_2024_47872_an_uploaded_page_is_never_shown(studio) -> None:
     assert answer.headers["content-type"] == "video/mp4"
     assert answer.headers["x-content-type-options"] == "nosniff"
     assert answer.headers["content-disposition"].startswith("attachment")
-
-
-@pytest.mark.parametrize(
-    "origin",
-    [
-        "http://127.0.0.1:8765@evil.example",
-        "http://127.0.0.1:8765%00",
-        "http://127.0.0.1:8765.",
-        "http://127.0.0.1:87650",
-        "http://localhost.evil.example:8765",
-        f"{HOST}, {HOST}",
-    ],
-)
-def test_cve_2025_5320_an_origin_that_looks_alike_is_foreign(studio, origin) -> None:
-    assert browser_of(studio).get(SCENE, headers={"origin": origin}).status_code == 403
 
 
 # Headers, sizes, logs

@@ -818,24 +818,18 @@ def test_an_address_and_a_camera_are_told_from_a_wrong_path(name, hint):
         assert str(caught.value).startswith(f"{name}: ")
 
 
-def test_folders_without_images_are_refused(tmp_path):
-    with refused(tmp_path) as caught:
+def test_folders_and_patterns_without_images_are_refused(tmp_path):
+    with refused(tmp_path, "empty folder"):
         open_video(tmp_path)
-    caught.match("empty folder")
     (tmp_path / "notes.txt").write_text("hello")
-    with refused(tmp_path) as caught:
+    with refused(tmp_path, "no images"):
         open_video(tmp_path)
-    caught.match("no images")
-    image_files(tmp_path / "cup", ".png")
-    with refused(tmp_path, "give one of them"):
-        open_video(tmp_path)
-
-
-def test_a_pattern_without_images_is_refused(tmp_path):
-    (tmp_path / "notes.txt").write_text("hello")
     for pattern in (tmp_path / "*.jpg", tmp_path / "*.txt"):
         with refused(pattern):
             open_video(pattern)
+    image_files(tmp_path / "cup", ".png")
+    with refused(tmp_path, "give one of them"):
+        open_video(tmp_path)
 
 
 def test_images_of_different_sizes_are_refused_by_name(tmp_path):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 
 import numpy as np
 import pytest
@@ -24,7 +23,6 @@ from helpers.small_models import (
 )
 
 from dejacue import InputError, encode_vocabulary, load_encoder
-from dejacue.errors import MissingExtra
 from dejacue.finding._encode import build_histories
 from dejacue.models.encoders import ImageEncoder
 from dejacue.models.encoders.preprocess import (
@@ -159,12 +157,6 @@ class Colours(ImageEncoder):
 def test_a_plug_in_without_words_says_so() -> None:
     with refused("colours"):
         encode_vocabulary({"empty": ["a"], "full": ["b"]}, Colours())
-
-
-def test_without_timm_the_extra_is_named(monkeypatch) -> None:
-    monkeypatch.setitem(sys.modules, "timm", None)
-    with pytest.raises(MissingExtra, match=r"\[timm\]"):
-        load_encoder("timm:vit_base_patch14_dinov2.lvd142m")
 
 
 # How images are resized and scaled

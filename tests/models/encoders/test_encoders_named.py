@@ -324,10 +324,18 @@ def test_a_model_that_gives_nan_is_refused_with_a_sentence(saved) -> None:
         encoder.encode_texts(TEXTS)
 
 
-def test_without_transformers_the_extra_is_named(monkeypatch) -> None:
-    monkeypatch.setitem(sys.modules, "transformers", None)
-    with pytest.raises(MissingExtra, match="transformers is not installed"):
-        load_encoder("hf:someone/model")
+@pytest.mark.parametrize(
+    ("package", "name", "remedy"),
+    [
+        ("transformers", "hf:someone/model", "transformers is not installed"),
+        ("open_clip", "openclip:ViT-B-16", r"\[openclip\]"),
+        ("timm", "timm:vit_base_patch14_dinov2.lvd142m", r"\[timm\]"),
+    ],
+)
+def test_without_its_package_the_extra_is_named(monkeypatch, package, name, remedy) -> None:
+    monkeypatch.setitem(sys.modules, package, None)
+    with pytest.raises(MissingExtra, match=remedy):
+        load_encoder(name)
 
 
 # What differs between families

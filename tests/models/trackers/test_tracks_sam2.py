@@ -253,16 +253,6 @@ def test_points_correct_what_is_followed_and_a_box_says_it_anew() -> None:
     assert run(box, other)[0][6].presence == run(box)[0][6].presence  # here it is not
 
 
-def test_frames_fed_backwards_are_a_pass_like_any_other() -> None:
-    images = frames(20)
-    backward = tracker().session()
-    seen = [
-        backward.step(image, [CLICK] if k == 0 else [])[1] for k, image in enumerate(images[::-1])
-    ]
-    expected = unpruned(random_model(), images[::-1], {0: CLICK})
-    assert all(np.array_equal(a.mask, b[0]) for a, b in zip(seen, expected, strict=True))
-
-
 def test_from_a_frame_in_the_middle_no_direction_sees_the_memory_of_the_other(tmp_path) -> None:
     images, seed = frames(14), 6
     for at, image in enumerate(images):
