@@ -12,7 +12,7 @@ from __future__ import annotations
 import contextlib
 import math
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -43,7 +43,14 @@ from dejacue.finding._readout import (
     name_of,
     read,
 )
-from dejacue.finding.finding import Finding, Like, check_teachers, read_teachers, teacher_notes
+from dejacue.finding.finding import (
+    Finding,
+    FindingStrip,
+    Like,
+    check_teachers,
+    read_teachers,
+    teacher_notes,
+)
 from dejacue.finding.locate import (
     MaskSource,
     Objects,
@@ -64,8 +71,6 @@ from dejacue.masks import Masks
 from dejacue.method._timelines import in_frames
 from dejacue.method.plan import Plan, ReadOptions
 from dejacue.method.readout import Readout
-from dejacue.method.strips import Strip
-from dejacue.method.strips import marked as with_marks
 from dejacue.models.catalogue import check_models
 from dejacue.models.detectors.base import Detector
 from dejacue.models.encoders import Encoder, encoder_name
@@ -183,6 +188,30 @@ def find_each(
     ['scene-1']
     """
     return find_all(FindRequest(video, states, objects=objects, **options))
+
+
+def strip(video: Source, *, pictures: int = 12, **options: Any) -> FindingStrip:
+    """Return pictures of the object side by side, on which you mark the states; none is needed
+    before.
+
+    video     as ``find`` takes it
+    options   of ``find``: where the object is (box, masks, whole, …), encoder, folder, …
+
+    >>> from dejacue.demo import write_demo
+    >>> scene = write_demo("cup", overwrite=True)
+    >>> pictures = strip(scene / "scene.mp4", masks=scene / "Annotations", encoder="mini")
+    >>> finding = pictures.mark(full="1-6", empty="11, 12")
+    >>> [interval.state for interval in finding]
+    ['full', 'empty']
+    """
+    request = FindRequest(video, **options)
+    if request.folder is not None:
+        check_same_video(request.folder, video)
+    saved = saved_finding(video)
+    if saved is not None:
+        return (read_again(saved, request) if options else saved).strip(pictures)
+    (finding,) = findings_of(request, single=True, marking=True)
+    return finding.strip(pictures)
 
 
 def find_one(request: FindRequest) -> Finding:
@@ -353,17 +382,6 @@ def names_states(request: FindRequest) -> bool:
     states, of_words = unwrapped(request.states)
     teachers = not isinstance(request.like, list | tuple) or len(request.like) > 0
     return states is not None or bool(request.examples or of_words.get("changes")) or teachers
-
-
-def marked(
-    finding: Finding, strip: Strip, marks: Mapping[str | None, Any], request: FindRequest
-) -> Finding:
-    """Return the finding with marks, which name the states where there are none yet."""
-    if finding.timeline is not None:
-        return finding.mark(strip, marks)
-    exhaustive = request.exhaustive
-    vocabulary = with_marks(finding.history, None, strip, marks, exhaustive=exhaustive)
-    return finding.with_words(vocabulary, **request.reading)
 
 
 def _check_weights(encoder: Encoder | str | Lazy | None, way: str, where: dict[str, Any]) -> None:

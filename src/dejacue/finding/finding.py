@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import io
 import os
 import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -43,6 +44,7 @@ from dejacue.method.state_readout import StateReadout
 from dejacue.method.strips import Border, Strip, marked, open_borders, strip_of
 from dejacue.method.teaching import Confirmed, as_teachers
 from dejacue.models.encoders import UNKNOWN_WORDS, Encoder, HasOrigin, encoder_name
+from dejacue.progress import in_notebook
 from dejacue.records import History, Interval, Note, Timeline, Vocabulary, Window
 from dejacue.records.note import in_order
 from dejacue.records.reference import References
@@ -209,7 +211,9 @@ class Finding:
         """Return the finding with other examples, by the same readout."""
         return replace(self, vocabulary=vocabulary).with_words(readout=self.readout)
 
-    def strip(self, count: int = 12, *, border: Border | tuple[str, str] | None = None) -> Strip:
+    def strip(
+        self, pictures: int = 12, *, border: Border | tuple[str, str] | None = None
+    ) -> FindingStrip:
         """Return frames side by side, evenly spread over what is visible, to be marked.
 
         border   (state, "start" or "end"): a finer strip over a border that marks have left open,
@@ -221,26 +225,40 @@ class Finding:
         source, stored = self._picture_source(), None
         if source is None and self.thumbnails:
             stored = np.intersect1d(list(self.thumbnails), self.history.frames).tolist()
-        return strip_of(
+        chosen = strip_of(
             self.history,
             self.vocabulary,
             self.timeline,
-            count,
+            pictures,
             border=border,
             stored=stored or None,
             load=partial(strip_pictures, self.history, self.thumbnails, source),
         )
+        return FindingStrip(**vars(chosen), finding=self)
 
-    def mark(self, strip: Strip, marks: Mapping[str | None, Any]) -> Finding:
-        """Return the finding with what you see on a strip: ``mark(strip, {"full": (2, 5)})``.
+    def mark(
+        self,
+        strip: Strip,
+        marks: Mapping[str | None, Any],
+        *,
+        exhaustive: bool = False,
+        **readout_options: Unpack[ReadOptions],
+    ) -> Finding:
+        """Return the finding with what you see on a strip: ``mark(strip, {"full": (3, 6)})``.
 
-        Pictures count from 0, first and last included; several stretches of a state are a list.
-        All frames between them are facts. Pictures that are not marked keep what is known of them;
-        else they show none of the states or, where the vocabulary is exhaustive, stay unknown;
-        at a border where its state alone is marked, they show what follows it. Later marks replace
-        earlier ones.
+        Pictures count from 1: one (9), a range with both ends (3, 6), a list of several, or text,
+        "1, 3-6". A state that is new is added to the others, described by its name where they have
+        words. All frames from the first to the last picture of a range are facts. Pictures that are
+        not marked keep what is known of them; else they show none of the states or, where the
+        vocabulary is exhaustive, stay unknown; at a border where its state alone is marked, they
+        show what follows it. Later marks replace earlier ones.
+
+        exhaustive, readout_options   of a finding that has no states yet, those of ``find``
         """
-        return self._read_again(marked(self.history, self.vocabulary, strip, marks))
+        if self.timeline is not None:
+            return self._read_again(marked(self.history, self.vocabulary, strip, marks))
+        vocabulary = marked(self.history, None, strip, marks, exhaustive=exhaustive)
+        return self.with_words(vocabulary, **readout_options)
 
     def borders(self) -> tuple[Border, ...]:
         """Return the borders of marked states that are not known to a frame, the widest first."""
@@ -479,6 +497,56 @@ class Finding:
         from dejacue.report.page import finding_html
 
         return finding_html(self.history, self.timeline, thumbnails=list(self.thumbnails.items()))
+
+
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class FindingStrip(Strip):
+    """The strip of a finding, which can be looked at, saved and marked.
+
+    >>> from dejacue import History, find
+    >>> cup = find(History(np.eye(2).repeat(6, axis=0)), examples={"full": 2, "empty": 9})
+    >>> finding = cup.strip(4).mark(full="1-2", empty="3-4")
+    >>> finding.at(frame=3), finding.at(frame=8)
+    ('full', 'empty')
+    """
+
+    finding: Finding = field(repr=False)
+
+    def mark(
+        self,
+        marks: Mapping[str | None, Any] | None = None,
+        /,
+        *,
+        exhaustive: bool = False,
+        readout: str | Readout | None = None,
+        **states: Any,
+    ) -> Finding:
+        """Return the finding with what you see: ``mark(full="1, 5-6")``, ``mark({"full": [1,
+        (5, 6)]})``; see ``Finding.mark``."""
+        reading: ReadOptions = {} if readout is None else {"readout": readout}
+        named: dict[str | None, Any] = dict(marks or {})
+        named.update(states)
+        return self.finding.mark(self, named, exhaustive=exhaustive, **reading)
+
+    def save(self, path: StrPath) -> Path:
+        """Write the pictures, numbered from 1, as one PNG."""
+        return write_bytes(self.finding._target(path, ".png"), self._repr_png_())
+
+    def show(self) -> None:
+        """Show the pictures: in the notebook or, elsewhere, with the viewer of this machine."""
+        if in_notebook():
+            from IPython.display import display
+
+            display(self)
+            return
+        from PIL import Image
+
+        Image.open(io.BytesIO(self._repr_png_())).show(f"strip of {self.history.id}")
+
+    def _repr_png_(self) -> bytes:
+        from dejacue.report.contact_sheet import strip_sheet
+
+        return strip_sheet(self)
 
 
 def strip_pictures(

@@ -120,7 +120,7 @@ class Vocabulary:
     def _check_examples(self, states: Mapping[str, Any], exemplified: set[str]) -> None:
         for state in exemplified - set(states):
             raise unknown("state of an example", state, states)
-        changes = examples_of({None: self.changes})
+        changes = examples_of({None: list(self.changes)})
         for change in changes:
             if change.span is None or change.span[0] != change.span[1]:
                 raise _refusal(f"a change is at a single frame, not at {change.name}")
@@ -152,15 +152,17 @@ class Vocabulary:
         changes: Any = (),
         **states: Any,
     ) -> Vocabulary:
-        """Return it with more examples: ``with_examples(empty=[12, 40], filled=Window(90, 120))``.
+        """Return it with more examples: ``with_examples(empty=[12, 40], filled=(90, 120))``.
 
-        Each state has a frame of the history that is read, a Window of frames, or several of them;
-        or, from elsewhere: (history, frame), a row of features, the name of a picture. The state
-        None (or "none") says that none of the states holds there.
+        Each state has a frame of the history that is read, a range of frames (first, last), or a
+        list of several; a float is a second; or, from elsewhere: (history, frame), a row of
+        features, the name of a picture. The state None (or "none") says that none of the states
+        holds there.
 
         changes   frames at which one state ends and another begins
         """
         added = (*examples_of(examples or {}), *examples_of(states))
+        changes = list(changes) if isinstance(changes, tuple) else changes  # none is a range
         return replace(
             self,
             examples=_distinct((*self.examples, *added)),
