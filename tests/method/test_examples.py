@@ -960,11 +960,11 @@ def test_find_takes_examples_beside_words_and_without(cup, tmp_path):
             **options,
         ).timeline.notes
     )
-    both.write(tmp_path / "saved")
+    both.save(tmp_path / "saved")
     again = Finding.read(tmp_path / "saved")
     assert [m.window for m in again] == [m.window for m in both]
     assert len(again.vocabulary.examples) == 3
-    alone.write(tmp_path / "alone")
+    alone.save(tmp_path / "alone")
     assert Finding.read(tmp_path / "alone").vocabulary.examples_only
 
 

@@ -142,7 +142,7 @@ def test_what_is_left_out_is_as_the_finding_was_read(studio, client) -> None:
     assert client.get("/api/findings/cup/info").json()["settings"]["readout"]["name"] == "timeline"
     known = replace(Finding.read(folder).vocabulary, exhaustive=True)
     options = {"readout": Contrast(smoothing_s=0.5), "coordinates": "trajectory"}
-    Finding.read(folder).with_words(known, **options).write(folder)
+    Finding.read(folder).with_words(known, **options).save(folder)
     scene = client.post("/api/findings/cup/read", json={}).json()
     assert scene["settings"]["readout"]["name"] == "contrast"
     assert scene["settings"]["readout"]["smoothing_s"] == 0.5
@@ -409,7 +409,7 @@ def test_exports_are_attachments(studio, client, tmp_path, kind) -> None:
     assert answer.status_code == 200
     assert answer.headers["content-disposition"].startswith("attachment;")
     if kind not in ("report", "label-studio"):
-        exported = Finding.read(studio.workspace.root / "cup").export(kind, tmp_path / f"x.{kind}")
+        exported = Finding.read(studio.workspace.root / "cup").export(tmp_path / f"x.{kind}", kind)
         assert answer.content == exported.read_bytes()
 
 

@@ -680,13 +680,13 @@ def write_folder(folder: Path, finding: Finding, references: Reference | None) -
 
     check_folder(folder)
     finding.report(folder / "report.html", references=references)
-    finding.write(folder)
+    finding.save(folder)
     remove_clips(folder / "clips")  # of an earlier run
     for kind in KINDS_IN_FOLDER:
         path = folder / f"timeline.{kind}"
         path.unlink(missing_ok=True)
         if kind != "vtt" or finding.history.times_s is not None:
             try:
-                finding.export(kind, path)
+                finding.export(path, kind)
             except DejaCueError as error:
                 notes(f"no .{kind}: {error}")

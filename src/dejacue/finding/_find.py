@@ -125,7 +125,9 @@ def find(
 ) -> Finding:
     """Find when an object of a video is in which state.
 
-    video         a path (file, folder of images, glob) or an opened Video; or a History, a Finding
+    video         a path (file, folder of images, glob) or an opened Video; frames as an array
+                  (T, H, W, 3) with fps, a list or generator of them, or the decoder of another
+                  library (decord, torchcodec); or a History, a Finding
                   or where one was written: then nothing is decoded
     states        a path, {state: descriptions}, or a Vocabulary, which may hold examples and
                   changes, too; None: examples or like alone
@@ -223,7 +225,7 @@ def find_one(request: FindRequest) -> Finding:
         return read_again(saved, request)
     (finding,) = findings_of(request, single=True)
     if request.folder is not None:
-        finding.write(request.folder)
+        finding.save(request.folder)
     return finding
 
 
@@ -461,7 +463,7 @@ def _provenance(
     options = {name: str(value) for name, value in used.items() if value is not None}
     on_disk = not masks.temporary and not masks.in_memory
     path = os.path.abspath(masks.path) if on_disk else None
-    video_path = os.path.abspath(video.path)
+    video_path = None if video.in_memory else os.path.abspath(video.path)
     return Provenance(video_path, path, masks.tracker, encoder.identity, templates, options)
 
 
@@ -471,6 +473,8 @@ def saved_finding(source: Source) -> Finding | None:
         return source if isinstance(source, Finding) else None
     if isinstance(source, History):
         return _only_history(source, None)
+    if not isinstance(source, str | os.PathLike):  # frames
+        return None
     path = Path(source)
     if holds_finding(path):
         return Finding.read(path)

@@ -125,6 +125,20 @@ class Finding:
     def __contains__(self, key: object) -> bool:
         return key in self.timeline
 
+    @property
+    def states(self) -> list[str]:
+        """Return the names of the states, found or not."""
+        return list(self.timeline.states)
+
+    @property
+    def intervals(self) -> list[Interval]:
+        """Return all intervals in time."""
+        return self.timeline.intervals
+
+    def items(self) -> Iterator[tuple[str, list[Interval]]]:
+        """Yield each state with its intervals; none where it was not found."""
+        return ((state, self.timeline[state]) for state in self.timeline.states)
+
     def to_dataframe(self, library: str | None = None) -> Any:
         """Return the intervals as a pandas or polars data frame, a row each."""
         return self.timeline.to_dataframe(library)
@@ -422,13 +436,15 @@ class Finding:
         scene = self.scene(references=references, segments=segments)
         return make(scene=scene, options=options, frame=scene["axis"]["first"])
 
-    def export(self, kind: str, path: StrPath) -> Path:
-        """Write the timeline in the format of another tool: json, csv, vtt, … (EXPORTS)."""
-        from dejacue.report.exports import EXPORTS
+    def export(self, path: StrPath, kind: str | None = None) -> Path:
+        """Write the timeline in the format of another tool: that of the suffix (.json, .csv, .vtt,
+        …), or the kind that is named (EXPORTS)."""
+        from dejacue.report.exports import EXPORTS, export_for
 
-        if kind not in EXPORTS:
+        if kind is not None and kind not in EXPORTS:
             raise unknown("export", kind, EXPORTS)
-        return export_findings([self], EXPORTS[kind], self._target(path))
+        export = export_for(path) if kind is None else EXPORTS[kind]
+        return export_findings([self], export, self._target(path))
 
     def to_fiftyone(self) -> Any:
         """Return the windows as ``fiftyone.TemporalDetections``; needs the package."""
@@ -470,8 +486,8 @@ class Finding:
             Path(folder), self.provenance.video, self.history, self.timeline, **options
         )
 
-    def write(self, folder: StrPath) -> Path:
-        """Write finding.json and the arrays it names, to be read with ``Finding.read``."""
+    def save(self, folder: StrPath) -> Path:
+        """Write finding.json and the arrays it names, to be read with ``dejacue.load``."""
         manifest = Manifest(
             timeline=self.timeline,
             warnings=self.warnings,
@@ -482,7 +498,7 @@ class Finding:
 
     @classmethod
     def read(cls, folder: StrPath) -> Finding:
-        """Read the folder that ``write`` has written."""
+        """Read the folder that ``save`` has written."""
         history, words, pictures, read = read_finding(Path(folder))
         return cls(
             history, words, read.timeline, *pictures, read.doubts, read.warnings, read.provenance
@@ -497,6 +513,17 @@ class Finding:
         from dejacue.report.page import finding_html
 
         return finding_html(self.history, self.timeline, thumbnails=list(self.thumbnails.items()))
+
+
+def load(folder: StrPath) -> Finding:
+    """Return the finding that was saved in a folder, by ``save`` or ``dejacue find -o``.
+
+    >>> from dejacue import History, find, load
+    >>> cup = find(History(np.eye(2).repeat(6, axis=0)), examples={"full": 2, "empty": 9})
+    >>> load(cup.save("cup").parent).states
+    ['full', 'empty']
+    """
+    return Finding.read(folder)
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise, repeat
-from typing import Unpack
+from typing import Any, Unpack
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dejacue.errors import InputError
 from dejacue.method.coordinates import Coordinates, check_pair
@@ -21,8 +22,9 @@ CHUNK_HISTORIES = 4096
 
 
 def locate(
-    history: History,
-    vocabulary: Vocabulary,
+    history: History | NDArray[Any],
+    vocabulary: Vocabulary | NDArray[Any],
+    states: Sequence[str] | None = None,
     *,
     coordinates: str | Coordinates | None = None,
     readout: str | Readout = DEFAULT_READOUT,
@@ -39,7 +41,10 @@ def locate(
     <Timeline unnamed: 2 intervals>
       empty   0 – 5
       full   6 – 11
+    >>> locate(cup.features, np.eye(2), ["empty", "full"])["full"][0].start  # arrays alone
+    6
 
+    states        the names of the rows of features that stand in place of a vocabulary
     coordinates   vocabulary (default), absolute, trajectory, dual, query-uniform, …
     readout       a name or a readout object: "timeline" (every occurrence of every state),
                   "contrast" (one window a state), "published" (the paper's method as it is),
@@ -50,6 +55,15 @@ def locate(
     kernel        auto (compiled if it is there), avx2, baseline, numpy: the same answer
     """
     plan = Plan.of(coordinates, readout, smoothing, diagnostics, kernel)
+    if not isinstance(vocabulary, Vocabulary):
+        if states is None:
+            remedy = "locate(features, text_features, states)"
+            raise InputError(f"text features alone do not name the states; give {remedy}")
+        vocabulary = Vocabulary({state: state for state in states}, np.asarray(vocabulary))
+    elif states is not None:
+        raise InputError("a vocabulary names its states; leave states out")
+    if not isinstance(history, History):
+        history = History(np.asarray(history))
     check_pair(history, vocabulary)
     return plan.answer([(history, vocabulary)])
 

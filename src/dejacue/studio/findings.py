@@ -293,7 +293,7 @@ def save(id: Id, body: SaveBody, studio: StudioDep) -> Json:
             raise InputError(f'"{body.folder}" contains other files; give another folder')
     with studio.saving:
         check_revision(body.revision, studio.revision(folder), body.folder or id)
-        finding.write(folder)
+        finding.save(folder)
         studio.workspace.changed()
         revision = studio.revision(folder)
     return {**draw(studio, studio.workspace.finding_id(folder), finding), "revision": revision}
@@ -330,7 +330,7 @@ def export(id: Id, kind: str, studio: StudioDep, finding: FindingDep) -> Respons
     if kind not in EXPORTS:
         raise unknown("export", kind, [*EXPORTS, "report"])
     with tempfile.TemporaryDirectory() as folder:
-        path = finding.export(kind, Path(folder, "export"))
+        path = finding.export(Path(folder, "export"), kind)
         name = f"{name}{EXPORTS[kind].suffix}"
         return _attached(path.read_bytes(), name, "application/octet-stream")
 

@@ -28,6 +28,7 @@ from numpy.typing import NDArray
 
 from dejacue.atomic import write_whole
 from dejacue.errors import InputError, brief, in_file, unknown
+from dejacue.video import arrays
 from dejacue.video._containers import Container
 from dejacue.video._rgb import LazyFrame
 from dejacue.video._sampling import FrameChoice, Picture, Source, T, Unreadable, is_between
@@ -106,9 +107,10 @@ class Video:
     ``length`` is the number of indices to expect, None where the header does not say: exact for
     images, and for most .mp4 sampled by ordinals, else an estimate. ``key`` changes with the files
     or the sampling, not with the folder they are in. ``rate`` is the frames a second that the
-    header of a file states. A frame that cannot be decoded keeps its index, is not yielded, and is
-    reported in ``problems``, which describes the last pass; so is a file that ends too early, which
-    of several video streams is used, and where recordings were joined.
+    header of a file states, and ``in_memory`` says that it has no file. A frame that cannot be
+    decoded keeps its index, is not yielded, and is reported in ``problems``, which describes the
+    last pass; so is a file that ends too early, which of several video streams is used, and where
+    recordings were joined.
 
     >>> video = open_video("cup.mp4", fps=2)
     >>> video.name, video.rate, video.length, video.problems
@@ -124,6 +126,7 @@ class Video:
     ) -> None:
         self.path, self.name, self.key = path, source.name, key
         self._source, self._sampling, self._errors = source, sampling, errors
+        self.in_memory = isinstance(source, arrays.Arrays)
         self.rate = source.rate if isinstance(source, Container) else None
         self._notes: list[str] = source.notes if isinstance(source, Container) else []
         self._problems: list[str] = []
@@ -290,7 +293,7 @@ class Video:
 
 
 def open_video(
-    path: str | os.PathLike[str],
+    path: Any,
     *,
     start: int | None = None,
     end: int | None = None,
@@ -304,6 +307,8 @@ def open_video(
     stream: int | None = None,
 ) -> Video:
     """Open a video file, a folder of images, or a glob pattern of images; only headers are read.
+    Or frames: a list, array (T, H, W, 3) or generator of them, or the decoder of another library
+    (decord, torchcodec); ``rate``, or else ``fps``, are then their frames a second.
 
     ``start`` to ``fps`` are those of FrameChoice. ``rate`` (images a second) gives times to images.
     ``errors`` says what to do with a frame that cannot be decoded: "skip" or "fail". ``threads``
@@ -314,15 +319,22 @@ def open_video(
     [0.4, 0.5, 0.6]
     >>> [frame.name for frame in open_video("pictures", rate=10, stride=2)]
     ['cup1', 'cup10']
+    >>> [frame.time_s for frame in open_video([np.zeros((32, 64, 3), np.uint8)] * 3, fps=10)]
+    [0.0, 0.1, 0.2]
     """
-    name = os.fspath(path)
+    in_memory = not isinstance(path, str | os.PathLike)
+    name = arrays.NAME if in_memory else os.fspath(path)
+    if in_memory and rate is None and (rate := arrays.rate_of(path)) is None:
+        rate, fps = fps, None
     with in_file(_ADDRESS.sub(r"\1//", name)):
         if errors not in ERRORS:
             raise unknown("errors", errors, ERRORS)
         if rate is not None and not is_between(rate, *RATES):
             raise InputError(f"rate {brief(rate)} is invalid; give 1e-9 to 1e9 images per second")
         sampling = FrameChoice(start, end, start_s, end_s, 1 if stride is None else stride, fps)
-        source = open_source(name, rate, threads, stream)
+        source: Source = (
+            arrays.Arrays(path, rate) if in_memory else open_source(name, rate, threads, stream)
+        )
     return Video(name, source, sampling, errors, _key(source, sampling, rate))
 
 
