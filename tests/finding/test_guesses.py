@@ -1,5 +1,8 @@
 """What somebody types who has read one example and guesses the rest."""
 
+import re
+from base64 import b64decode
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -7,7 +10,10 @@ import pytest
 from helpers.errors import refused
 
 import dejacue
+import dejacue.video.video
 from dejacue.demo import write_demo
+from dejacue.report.clips import small_copy
+from dejacue.report.page import report_page
 
 RATE = 12  # frames a second of the demo
 
@@ -51,6 +57,11 @@ def test_what_was_found_is_looked_at_and_kept(finding, tmp_path):
     assert named != finding.export(tmp_path / "x.csv").read_text("utf-8")
     with refused("x.odd"):
         finding.export(tmp_path / "x.odd")
+
+
+@pytest.fixture(name="command")
+def _command(request):
+    return request.getfixturevalue("dejacue")
 
 
 class Decord:
@@ -129,6 +140,45 @@ def test_frames_that_are_none_are_refused(frames):
             dejacue.find(wrong, examples={"a": 0}, whole=True, encoder="mini")
     with refused("give their rate"):
         dejacue.open_video(frames, start_s=1)
+
+
+def test_a_report_to_send_is_one_file(finding, cup, tmp_path, command):
+    page = finding.report(tmp_path / "x.html", embed=True).read_text("utf-8")
+    data = b64decode(re.search(r'src="data:video/mp4;base64,([^"]+)"', page)[1])
+    (tmp_path / "copy.mp4").write_bytes(data)
+    whole = [frame.time_s for frame in dejacue.open_video(cup / "scene.mp4")]
+    copied = list(dejacue.open_video(tmp_path / "copy.mp4"))
+    assert [frame.time_s for frame in copied] == pytest.approx(whole, abs=1e-3)
+    assert "A small copy of the video." in page
+    beside = finding.report(tmp_path / "y.html")
+    assert "--embed" in beside.read_text("utf-8")
+    words = ("find", cup / "scene.mp4", "-v", cup / "vocabulary.yaml", "--whole")
+    ran = command(*words, "--encoder", "mini", "--embed", "-o", tmp_path / "out")
+    assert ran.code == 0, ran.err
+    report = (tmp_path / "out" / "report.html").read_text("utf-8")
+    assert "data:video/mp4" in report
+    assert 'class="crop"' not in report  # the object is the whole picture
+    with refused("video"):
+        replace(finding, provenance=replace(finding.provenance, video=None)).report(embed=True)
+
+
+def test_the_copy_of_a_long_video_has_fewer_frames_and_of_a_large_one_fewer_lines(
+    finding, tmp_path
+):
+    video = tmp_path / "large.mp4"
+    noise = np.random.default_rng(0).integers(0, 256, (30, 600, 64, 3), np.uint8)
+    dejacue.video.video.write_video(video, noise, 10)
+    whole, step = small_copy(str(video))
+    assert step == 1
+    thinned, step = small_copy(str(video), max_bytes=len(whole) // 3)
+    assert step > 2
+    assert len(thinned) <= len(whole) // 3
+    (tmp_path / "copy.mp4").write_bytes(thinned)
+    frames = list(dejacue.open_video(tmp_path / "copy.mp4"))
+    assert frames[0].image.shape == (480, 52, 3)  # even, as H.264 wants it
+    assert [f.time_s for f in frames] == pytest.approx([k / 10 for k in range(0, 30, step)])
+    page = report_page(finding.history, finding.timeline, copy=(thinned, step))
+    assert f"one of every {step} frames" in page
 
 
 def test_arrays_of_features_are_enough():

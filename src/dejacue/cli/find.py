@@ -114,6 +114,10 @@ class Outputs:
         ),
     ] = None
     plot: Annotated[Path | None, o.results_option("Also plot the evidence to this PNG.")] = None
+    embed: Annotated[
+        bool,
+        o.results_option("Put a small copy of the video into the report, to send it.", "--embed"),
+    ] = False
     cut: Annotated[
         bool, o.results_option("Also cut the windows found into video clips.", "--cut")
     ] = False
@@ -468,7 +472,7 @@ def _find_in(
             say_written(finding.plot(plot, references=truth), "plot")
         own = None if file is not None or folder is None else folder / name
         if own is not None:
-            write_folder(own, finding, truth)
+            write_folder(own, finding, truth, embed=outputs.embed)
         if outputs.cut:
             for clip in finding.cut((own or beside) / "clips"):
                 say_written(clip, "clip")
@@ -674,12 +678,14 @@ def check_folder(folder: Path) -> None:
             raise InputError(f"{path}: {problem}; give another folder")
 
 
-def write_folder(folder: Path, finding: Finding, references: Reference | None) -> None:
+def write_folder(
+    folder: Path, finding: Finding, references: Reference | None, *, embed: bool = False
+) -> None:
     """Write the report, the finding and the timeline for programs and players."""
     from dejacue.report.clips import remove_clips
 
     check_folder(folder)
-    finding.report(folder / "report.html", references=references)
+    finding.report(folder / "report.html", references=references, embed=embed)
     finding.save(folder)
     remove_clips(folder / "clips")  # of an earlier run
     for kind in KINDS_IN_FOLDER:

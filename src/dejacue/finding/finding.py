@@ -325,13 +325,34 @@ class Finding:
         return readout if readout is not None and readout.takes_examples else READOUTS["timeline"]
 
     @overload
-    def report(self, path: None = None, *, references: References | None = None) -> str: ...
-    @overload
-    def report(self, path: StrPath, *, references: References | None = None) -> Path: ...
     def report(
-        self, path: StrPath | None = None, *, references: References | None = None
+        self, path: None = None, *, references: References | None = None, embed: bool = False
+    ) -> str: ...
+    @overload
+    def report(
+        self, path: StrPath, *, references: References | None = None, embed: bool = False
+    ) -> Path: ...
+    def report(
+        self,
+        path: StrPath | None = None,
+        *,
+        references: References | None = None,
+        embed: bool = False,
     ) -> str | Path:
-        """Return the report as one HTML page, or write it to a file."""
+        """Return the report as one HTML page, or write it to a file.
+
+        embed   put a small copy of the video into the page (at most 480 lines and 8 MB; of a longer
+                one, fewer frames): one file to send, which plays anywhere
+
+        >>> from dejacue import find
+        >>> from dejacue.demo import write_demo
+        >>> scene = write_demo("cup", overwrite=True)
+        >>> video, words = scene / "scene.mp4", scene / "vocabulary.yaml"
+        >>> page = find(video, words, whole=True, encoder="mini").report(embed=True)
+        >>> "data:video/mp4;base64," in page
+        True
+        """
+        from dejacue.report.clips import small_copy
         from dejacue.report.page import report_page
 
         page = report_page(
@@ -339,7 +360,8 @@ class Finding:
             self.timeline,
             references=references,
             thumbnails=list(self.thumbnails.items()),
-            crops=list(self.crops.items()),
+            crops=list(self._shown_crops.items()),
+            copy=small_copy(self._video(), **self._stream()) if embed else None,
             video=_from_here(self.provenance.video),
             film=None if path is None else self._film(Path(path).parent),
             object=self.vocabulary.object,
@@ -389,7 +411,7 @@ class Finding:
         from dejacue.report.scene import data_url, scene
 
         if thumbnails is None:
-            crops = {frame: data_url(frame, data) for frame, data in self.crops.items()}
+            crops = {frame: data_url(frame, data) for frame, data in self._shown_crops.items()}
             thumbnails = [
                 (frame, data_url(frame, data), crops.get(frame))
                 for frame, data in self.thumbnails.items()
@@ -471,20 +493,26 @@ class Finding:
 
     def cut(self, folder: StrPath) -> list[Path]:
         """Cut the windows out of the video as clips, numbered, one for each window of a state."""
-        if self.provenance.video is None:
-            name = f"history {self.history.id}"
-            raise InputError(f"{name}: clips are cut from a video, but its video is not known")
         from dejacue.report.clips import cut_clips
 
+        return cut_clips(Path(folder), self._video(), self.history, self.timeline, **self._stream())
+
+    def _video(self) -> str:
+        if self.provenance.video is None:
+            name = f"history {self.history.id}"
+            raise InputError(f"{name}: its video is not known, and is needed for clips and copies")
+        return self.provenance.video
+
+    def _stream(self) -> dict[str, Any]:
+        """Return how the video was opened."""
+        options = self.provenance.options
         kinds = {"rate": float, "stream": int}
-        options = {
-            name: kind(self.provenance.options[name])
-            for name, kind in kinds.items()
-            if name in self.provenance.options
-        }
-        return cut_clips(
-            Path(folder), self.provenance.video, self.history, self.timeline, **options
-        )
+        return {name: kind(options[name]) for name, kind in kinds.items() if name in options}
+
+    @property
+    def _shown_crops(self) -> Mapping[int, bytes]:
+        """Return pictures of the object alone; none where it is the whole picture."""
+        return {} if sees_whole_picture(self.history) else self.crops
 
     def save(self, folder: StrPath) -> Path:
         """Write finding.json and the arrays it names, to be read with ``dejacue.load``."""

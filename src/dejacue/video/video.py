@@ -15,7 +15,7 @@ import math
 import operator
 import os
 import re
-from collections.abc import Generator, Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import astuple, dataclass, replace
 from fractions import Fraction
@@ -400,11 +400,13 @@ def write_video(
     *,
     codec: str = "libx264",
     times_s: Iterable[float] | None = None,
+    options: Mapping[str, str] | None = None,
 ) -> Path:
     """Write (H, W, 3) RGB frames as .mp4, .mov or .mkv; the file appears whole or not at all.
 
     An odd height or width is made even by repeating the last pixels. With ``times_s``, one per
     frame and increasing, the rate varies. Where FFmpeg was built without x264, MPEG-4 is written.
+    ``options`` are those of the codec; default: of high quality.
 
     >>> black = np.zeros((32, 64, 3), np.uint8)
     >>> path = write_video("black.mp4", [black] * 3, 10, times_s=[0.0, 0.1, 0.5])
@@ -424,16 +426,19 @@ def write_video(
         if codec not in av.codecs_available:
             if codec != "libx264":
                 raise unknown("codec", codec, ("libx264", "mpeg4"))
-            codec = "mpeg4"
+            codec, options = "mpeg4", None
         exact = Fraction(rate).limit_denominator(1001)
         base = 1 / exact if times_s is None else Fraction(1, _TICKS)
         stamped = _stamped(frames, times_s)
         first = next(stamped, None)
         if first is None:
             raise InputError("there are no frames to write")
+        quality = dict(_QUALITY.get(codec, {}) if options is None else options)
         everything = itertools.chain([first], stamped)
         try:
-            return write_whole(path, lambda out: _encode(out, kind, codec, exact, base, everything))
+            return write_whole(
+                path, lambda out: _encode(out, kind, codec, quality, exact, base, everything)
+            )
         except av.FFmpegError as error:
             raise InputError(f"cannot be written with {codec} ({error.strerror})") from None
 
@@ -467,6 +472,7 @@ def _encode(
     out: IO[bytes],
     kind: str,
     codec: str,
+    quality: dict[str, str],
     rate: Fraction,
     base: Fraction,
     stamped: Iterator[tuple[int, NDArray[np.uint8]]],
@@ -479,7 +485,7 @@ def _encode(
         converter = colours.VideoReformatter()
         for stamp, image in stamped:
             if stream is None:
-                stream = container.add_stream(codec, rate=rate, options=_QUALITY.get(codec, {}))
+                stream = container.add_stream(codec, rate=rate, options=quality)
                 stream.height, stream.width = image.shape[:2]
                 stream.pix_fmt = "yuv420p"
                 stream.codec_context.time_base = base
