@@ -37,6 +37,8 @@ def finding(cup):
 def test_pictures_first_then_names(cup, tmp_path):
     strip = dejacue.strip(cup / "scene.mp4", box=(60, 40, 140, 120), fixed=True, encoder="mini")
     strip.save(tmp_path / "strip.png")
+    assert "no states yet" in repr(strip.finding)
+    assert "120 of 120 frames" in strip.finding._repr_html_()
     finding = strip.mark({"visible": [1, (5, 6), 9]})
     assert finding.labels == strip.mark(visible="1, 5-6, 9").labels
     assert finding.states == ["visible"]

@@ -535,9 +535,13 @@ class Finding:
     def __repr__(self) -> str:
         video = _from_here(self.provenance.video) or self.history.id
         seen = f"{len(self.history)} observed frames of {video}"
-        return f"<Finding {seen}>\n{self.timeline!r}"
+        return (
+            f"<Finding {seen}>\n{'no states yet' if self.timeline is None else repr(self.timeline)}"
+        )
 
     def _repr_html_(self) -> str:
+        if self.timeline is None:  # nothing is marked yet
+            return self.history._repr_html_()
         from dejacue.report.page import finding_html
 
         return finding_html(self.history, self.timeline, thumbnails=list(self.thumbnails.items()))
