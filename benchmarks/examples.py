@@ -53,7 +53,7 @@ def main() -> None:
         history = History(rows)
         finding = Finding(history, vocabulary, analyse(history, vocabulary))
         strip = finding.strip(12)
-        marks = {f"state {k}": (k, k) for k in range(min(STATES, len(strip)))}
+        marks = {f"state {k}": k + 1 for k in range(min(STATES, len(strip)))}
         for times in (first, again):
             times.append(1e3 * timed(lambda: finding.mark(strip, marks)))
     for row, times in (("marked first", first), ("marked again", again)):

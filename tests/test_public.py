@@ -26,7 +26,7 @@ HEAVY = (
 
 
 NAMES = """
-    __version__ find find_each Sampling Finding Interval Timeline
+    __version__ find find_each strip load Sampling Finding Interval Timeline
     History Vocabulary Example Reference
     Video Masks open_video open_masks load_encoder encode_vocabulary
     locate_object encode read

@@ -386,7 +386,7 @@ def files(cups, tmp_path):
     for scene in scenes:
         write_history(tmp_path / f"{scene.history.id}.npz", scene.history)
         finding = Finding(scene.history, words, analyse(scene.history, words))
-        finding.write(tmp_path / "findings" / scene.history.id)
+        finding.save(tmp_path / "findings" / scene.history.id)
     write_references(tmp_path / "true.json", references)
     return tmp_path
 

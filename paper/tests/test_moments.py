@@ -155,11 +155,11 @@ def test_the_command_writes_answers_of_findings_and_of_timelines(suffix, tmp_pat
     scene = generate(3)
     history = History(scene.history.features, id="cup", times_s=np.arange(len(scene.history)) / 8)
     finding = find(history, scene.vocabulary)
-    finding.write(tmp_path / "found")
+    finding.save(tmp_path / "found")
     ran = dejacue("moments", "answers", tmp_path / "found", "-o", tmp_path / f"a{suffix}")
     assert ran.code == 0, ran.err
     assert "answers for 1 object" in ran.out
-    finding.export("json", tmp_path / "found.json")
+    finding.export(tmp_path / "found.json")
     ran = dejacue("moments", "answers", tmp_path / "found.json", "-o", tmp_path / f"b{suffix}")
     assert ran.code == 0, ran.err
     text = (tmp_path / f"a{suffix}").read_text()

@@ -24,8 +24,10 @@ if TYPE_CHECKING:  # the same for type checkers
     from dejacue.finding._encode import encode as encode
     from dejacue.finding._find import find as find
     from dejacue.finding._find import find_each as find_each
+    from dejacue.finding._find import strip as strip
     from dejacue.finding._readout import read as read
     from dejacue.finding.finding import Finding as Finding
+    from dejacue.finding.finding import load as load
     from dejacue.finding.live import Live as Live
     from dejacue.finding.locate import locate_object as locate_object
     from dejacue.finding.request import Sampling as Sampling
@@ -48,9 +50,9 @@ if TYPE_CHECKING:  # the same for type checkers
 
 # Where each public name lives.
 _NAMES = {
-    "finding._find": "find find_each",
+    "finding._find": "find find_each strip",
     "finding.request": "Sampling",
-    "finding.finding": "Finding",
+    "finding.finding": "Finding load",
     "corpus.ingest": "ingest",
     "finding.words": "check_words",
     "finding.live": "Live",

@@ -32,11 +32,15 @@ def silent(stage: str, done: int, total: int | None = None, note: str = "") -> N
     """Ignore the progress."""
 
 
+def in_notebook() -> bool:
+    """Return whether an IPython kernel runs."""
+    shell = sys.modules.get("IPython")
+    return shell is not None and hasattr(shell.get_ipython(), "kernel")
+
+
 def default_progress() -> Progress:
     """Return a bar where an IPython kernel runs, else ``silent``."""
-    shell = sys.modules.get("IPython")
-    running = None if shell is None else shell.get_ipython()
-    return NotebookBar() if running is not None and hasattr(running, "kernel") else silent
+    return NotebookBar() if in_notebook() else silent
 
 
 class NotebookBar:

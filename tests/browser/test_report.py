@@ -102,7 +102,7 @@ def test_the_video_and_the_timeline_show_the_same_instant(opened) -> None:
     assert film.evaluate(TIME) == pytest.approx(239 / 25, abs=0.02)
     film.evaluate("(film) => { film.currentTime = 100.5 / 25; }")
     page.locator(".tl-plot[aria-valuenow='100']").wait_for()
-    assert shown(page, ".film figcaption") == 0
+    assert shown(page, ".film .lost") == 0
 
 
 def test_the_large_picture_is_the_one_nearest_to_the_pointer(opened) -> None:

@@ -28,7 +28,7 @@ def test_a_confirmed_finding_answers_other_videos_and_these_teach(
     page = user.page
     user.open("#/apply/cup")
     page.get_by_text("Nothing is confirmed here yet.").wait_for()
-    Finding.read(workspace / "cup").correct({"empty": 2, "full": 57}).write(workspace / "cup")
+    Finding.read(workspace / "cup").correct({"empty": 2, "full": 57}).save(workspace / "cup")
     user.open("#/finding/cup")
     page.get_by_role("tab", name="Show it").click()
     page.get_by_role("link", name="Apply to other videos").click()

@@ -28,7 +28,7 @@ def many(address, desk, workspace):
     """many(width, height) opens a finding of thirty states, one with a name that has no end."""
     finding = Finding.read(workspace / "cup")
     states = {f"state {n} of a long list": [f"cup filled {n}"] for n in range(MANY - 1)}
-    finding.with_words({**states, "x" * 80: ["cup with nothing"]}).write(workspace / "many")
+    finding.with_words({**states, "x" * 80: ["cup with nothing"]}).save(workspace / "many")
 
     def sit(width: int, height: int, shape: float | None = None):
         user = desk(address, width)
@@ -89,7 +89,7 @@ def test_a_video_is_as_large_where_its_object_is_marked(
     address, desk, workspace, width, height, share, rows
 ) -> None:
     states = {f"state {n}": [f"cup filled {n}"] for n in range(rows)}
-    Finding.read(workspace / "cup").with_words(states).write(workspace / "cup")
+    Finding.read(workspace / "cup").with_words(states).save(workspace / "cup")
     user = desk(address)
     user.page.set_viewport_size({"width": width, "height": height})
     shape_video(user, 1)

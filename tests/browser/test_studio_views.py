@@ -110,7 +110,7 @@ def test_a_card_shows_every_occurrence_and_how_far_to_trust_them(address, desk, 
     found.append(Interval("empty", 6, 8, confidence=0.4))
     old = before.timeline
     timeline = Timeline.of(found, old.states, history_id=old.history_id, evidence=old.evidence)
-    replace(before, timeline=timeline).write(workspace / "cup")
+    replace(before, timeline=timeline).save(workspace / "cup")
     user = desk(address)
     user.open()
     card = user.page.locator(".card", has_text="half full")

@@ -196,14 +196,14 @@ def test_an_encoder_that_was_compared_before_gets_a_finding_of_its_own(finding, 
         page.get_by_role("button", name="Encode").click()
         page.get_by_role("button", name=f"remove {folder}", exact=True).wait_for()
         words = Finding.read(workspace / folder).vocabulary.states
-        Finding.read(workspace / folder).correct({"full": 50}).write(workspace / folder)
+        Finding.read(workspace / folder).correct({"full": 50}).save(workspace / folder)
     assert list(words) == ["empty", "half full", "full"]
     assert saved(workspace, "cup-mini")[1] == [("full", (50, 50))]
 
 
 @pytest.mark.long
 def test_another_readout_says_that_its_defaults_hold(address, desk, workspace) -> None:
-    Finding.read(workspace / "cup").with_words(coordinates="trajectory").write(workspace / "cup")
+    Finding.read(workspace / "cup").with_words(coordinates="trajectory").save(workspace / "cup")
     user = desk(address)
     user.open(FINDING)
     user.page.get_by_text("Readout settings").click()

@@ -150,7 +150,7 @@ def test_a_finding_in_which_frames_were_named_teaches_it(live, dejacue, scene, t
         objects=1,
         encoder="mini",
     )
-    named.write(tmp_path / "taught")
+    named.save(tmp_path / "taught")
     where = ("--masks", scene / "Annotations", "--object", 1, "--like", tmp_path / "taught")
     offline = json.loads(dejacue("find", scene / "scene.mp4", *where, "-f", "json").out)
     ran = dejacue("live", scene / "scene.mp4", *where, "--jsonl")
@@ -164,7 +164,7 @@ def test_a_finding_in_which_frames_were_named_teaches_it(live, dejacue, scene, t
     ]
     assert windows[0] == windows[1]
     nothing = find(scene / "scene.mp4", scene / "vocabulary.yaml", whole=True, encoder="mini")
-    nothing.write(tmp_path / "nothing")
+    nothing.save(tmp_path / "nothing")
     ran = dejacue("live", scene / "scene.mp4", "--whole", "--states", tmp_path / "nothing")
     assert ran.code == 2
     assert "with confirmed frames" in ran.err

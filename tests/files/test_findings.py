@@ -52,7 +52,7 @@ def finding_of(readout="timeline", words=WORDS) -> Finding:
 @pytest.mark.parametrize("readout", ["timeline", "contrast"])
 def test_what_is_written_comes_back(tmp_path, readout, words) -> None:
     finding = finding_of(readout, words)
-    back = Finding.read(finding.write(tmp_path).parent)
+    back = Finding.read(finding.save(tmp_path).parent)
     assert back.timeline.to_dict() == finding.timeline.to_dict()
     assert back.timeline.states == words.states
     for name in ("cosines", "centre", "scale", "responses", "frames"):
@@ -70,13 +70,13 @@ def test_the_same_finding_written_again_is_the_same_files(tmp_path) -> None:
     def files() -> dict[str, bytes]:
         return {path.name: path.read_bytes() for path in tmp_path.iterdir()}
 
-    finding_of().write(tmp_path)
+    finding_of().save(tmp_path)
     first = files()
     for readout, same in (("timeline", True), ("contrast", False), ("timeline", False)):
         finding = finding_of(readout)
-        finding.write(tmp_path)
+        finding.save(tmp_path)
         once = files()
-        finding.write(tmp_path)
+        finding.save(tmp_path)
         assert files() == once
         assert len(once) == 5
         assert not same or once == first
@@ -86,14 +86,14 @@ def test_answers_of_each_description_come_back(tmp_path) -> None:
     finding = finding_of(
         "published", Vocabulary({"a": ["x", "x", "y"], "b": "z"}, AXES[[0, 0, 0, 1]])
     )
-    back = Finding.read(finding.write(tmp_path).parent)
+    back = Finding.read(finding.save(tmp_path).parent)
     assert back.timeline.windows() == finding.timeline.windows()
     assert back.timeline.states == finding.vocabulary.states
 
 
 def test_the_document_alone_holds_the_timeline_without_evidence(tmp_path) -> None:
     finding = finding_of()
-    folder = finding.write(tmp_path).parent
+    folder = finding.save(tmp_path).parent
     document = read_document(folder)
     assert document.timeline.to_dict() == finding.timeline.to_dict()
     assert document.timeline.evidence is None
@@ -103,13 +103,13 @@ def test_the_document_alone_holds_the_timeline_without_evidence(tmp_path) -> Non
 def test_a_timeline_without_evidence_is_refused_and_nothing_is_written(tmp_path) -> None:
     finding = replace(finding_of(), timeline=locate(CUP, WORDS))
     with refused(tmp_path / "cup" / DOCUMENT, "timeline"):
-        finding.write(tmp_path / "cup")
+        finding.save(tmp_path / "cup")
     assert not list(tmp_path.rglob("*"))
 
 
 def test_arrays_of_another_finding_are_refused(tmp_path) -> None:
-    folder = finding_of().write(tmp_path / "cup").parent
-    other = finding_of(words=WORDLESS).write(tmp_path / "other").parent
+    folder = finding_of().save(tmp_path / "cup").parent
+    other = finding_of(words=WORDLESS).save(tmp_path / "other").parent
     shutil.copy(other / "cup.vocabulary.npz", folder)
     with refused(folder, "files"):
         Finding.read(folder)
@@ -119,7 +119,7 @@ def test_arrays_of_another_finding_are_refused(tmp_path) -> None:
 def test_a_finding_whose_readout_cannot_be_told_is_corrected_with_the_timeline(
     tmp_path, readout
 ) -> None:
-    document = finding_of().write(tmp_path)
+    document = finding_of().save(tmp_path)
     content = json.loads(document.read_text())
     content["timeline"]["settings"]["readout"] = readout
     document.write_text(json.dumps(content))
@@ -128,7 +128,7 @@ def test_a_finding_whose_readout_cannot_be_told_is_corrected_with_the_timeline(
 
 
 def test_settings_that_its_readout_does_not_take_are_refused(tmp_path) -> None:
-    document = finding_of().write(tmp_path)
+    document = finding_of().save(tmp_path)
     content = json.loads(document.read_text())
     content["timeline"]["settings"]["readout"]["bridge"] = [[]]
     document.write_text(json.dumps(content))
@@ -139,7 +139,7 @@ def test_settings_that_its_readout_does_not_take_are_refused(tmp_path) -> None:
 
 @pytest.mark.parametrize("labels", [[0] * 59, [-2] * 60, [2] * 60, [0.5] * 60])
 def test_labels_that_are_no_states_of_these_frames_are_refused(tmp_path, labels) -> None:
-    folder = finding_of().write(tmp_path).parent
+    folder = finding_of().save(tmp_path).parent
     arrays = dict(np.load(folder / "cup.evidence.npz"))
     np.savez(folder / "cup.evidence.npz", **arrays | {"labels": np.array(labels)})
     with refused(folder, "files"):

@@ -137,7 +137,7 @@ def test_exhaustive_leaves_no_frame_in_none_also_where_a_strip_names_the_states(
     assert set(every.labels) == {"a", "b"}
     assert find(some, exhaustive=True).labels == every.labels  # of what is there already
     assert every.vocabulary.exhaustive
-    marks = {"a": (0, 1), "b": (5, 6)}
+    marks = {"a": (1, 2), "b": (6, 7)}
     strip = every.strip(12)
     assert marked(sample.history, None, strip, marks, exhaustive=True).exhaustive
     assert None not in every.mark(strip, marks).named
@@ -407,7 +407,7 @@ def same(a: Finding, b: Finding) -> None:
 def test_a_finding_is_read_as_it_was_written(first, tmp_path, readout) -> None:
     doubts = ((Window(3, 5), "maybe another thing"),)
     finding = replace(first.with_words(readout=readout, diagnostics=True), doubts=doubts)
-    finding.write(tmp_path / "f")
+    finding.save(tmp_path / "f")
     same(Finding.read(tmp_path / "f"), finding)
 
 
@@ -415,7 +415,7 @@ def test_a_finding_is_read_as_it_was_written(first, tmp_path, readout) -> None:
 def test_a_save_that_is_stopped_half_way_leaves_the_finding_as_it_was(
     first, tmp_path, monkeypatch, step
 ) -> None:
-    first.write(tmp_path)
+    first.save(tmp_path)
     names = sorted(path.name for path in tmp_path.iterdir())
     other = first.with_words(WORDS)
 
@@ -425,11 +425,11 @@ def test_a_save_that_is_stopped_half_way_leaves_the_finding_as_it_was(
     with monkeypatch.context() as patched:
         patched.setattr(f"dejacue.files.findings.{step}", stop)
         with pytest.raises(KeyboardInterrupt):
-            other.write(tmp_path)
+            other.save(tmp_path)
     same(Finding.read(tmp_path), first)
-    other.write(tmp_path)
+    other.save(tmp_path)
     same(Finding.read(tmp_path), other)
-    first.write(tmp_path)
+    first.save(tmp_path)
     same(Finding.read(tmp_path), first)
     assert sorted(path.name for path in tmp_path.iterdir()) == names
 
@@ -438,20 +438,20 @@ def test_a_finding_of_another_history_replaces_one_of_the_same_name(tmp_path) ->
     for seed in (3, 4):
         sample = generate(seed)
         finding = find(replace(sample.history, id="cup"), sample.vocabulary)
-        finding.write(tmp_path)
+        finding.save(tmp_path)
         same(Finding.read(tmp_path), finding)
 
 
 def test_a_finding_of_features_alone_is_written_too(tmp_path) -> None:
     sample = generate(3)
     finding = find(sample.history, sample.vocabulary)
-    finding.write(tmp_path)
+    finding.save(tmp_path)
     same(Finding.read(tmp_path), finding)
     assert finding.warnings == ()
 
 
 def test_a_finding_answers_other_words_without_decoding(first, tmp_path, monkeypatch) -> None:
-    first.write(tmp_path)
+    first.save(tmp_path)
     monkeypatch.setattr(Video, "_frames", lambda self, **_: pytest.fail("decoded again"))
     other = {"empty": ["empty cup"], "full": ["full cup", "full ouzo"]}
     again = first.with_words(other)
@@ -465,7 +465,7 @@ def test_a_finding_answers_other_words_without_decoding(first, tmp_path, monkeyp
 
 
 def test_the_history_beside_another_finding_is_read_for_itself(first, tmp_path) -> None:
-    first.write(tmp_path)
+    first.save(tmp_path)
     alone = write_history(tmp_path / "x.history.npz", replace(first.history, id="x"))
     assert find(alone, WORDS).thumbnails == {}
     damage(tmp_path, lambda text: "{")
@@ -503,7 +503,7 @@ def damage(folder: Path, change) -> None:
     ],
 )
 def test_a_folder_that_cannot_be_read_gets_one_sentence(first, tmp_path, change, sentence) -> None:
-    first.write(tmp_path)
+    first.save(tmp_path)
     damage(tmp_path, change)
     with pytest.raises(InputError, match=sentence) as caught:
         Finding.read(tmp_path)
@@ -521,7 +521,7 @@ def test_a_folder_that_cannot_be_read_gets_one_sentence(first, tmp_path, change,
     ],
 )
 def test_evidence_that_is_not_numbers_of_its_shape_is_refused(first, tmp_path, name, value) -> None:
-    first.write(tmp_path)
+    first.save(tmp_path)
     path = tmp_path / "scene.evidence.npz"
     arrays = dict(np.load(path))
     wrong = np.asarray(value)
@@ -532,7 +532,7 @@ def test_evidence_that_is_not_numbers_of_its_shape_is_refused(first, tmp_path, n
 
 
 def test_pictures_of_something_that_cannot_be_read_are_left_out(first, tmp_path) -> None:
-    first.write(tmp_path)
+    first.save(tmp_path)
     path = tmp_path / "scene.thumbnails.npz"
     np.savez(path, **{**np.load(path), "made_of": "[" * 100_000})
     assert not Finding.read(tmp_path).thumbnails
@@ -550,7 +550,7 @@ def test_a_finding_that_json_cannot_hold_is_refused_before_anything_is_written(
     )
     broken = replace(first, timeline=timeline)
     with pytest.raises(InputError, match=r"finding\.json: cannot be written as JSON"):
-        broken.write(tmp_path / "new")
+        broken.save(tmp_path / "new")
     assert not (tmp_path / "new").exists()
 
 
@@ -562,7 +562,7 @@ def test_what_could_not_be_read_again_is_not_written(tmp_path, change, message) 
     sample = generate(frames=12, dimension=9)
     finding = find(replace(sample.history, **change), sample.vocabulary)
     with pytest.raises(InputError, match=message):
-        finding.write(tmp_path / "out")
+        finding.save(tmp_path / "out")
     assert not (tmp_path / "out").exists()
 
 
@@ -571,7 +571,7 @@ def test_a_folder_without_a_finding_says_what_writes_one(tmp_path, first) -> Non
         InputError, match=r"is not the folder of a finding \(finding\.json is missing\)"
     ):
         Finding.read(tmp_path)
-    first.write(tmp_path)
+    first.save(tmp_path)
     (tmp_path / "scene.history.npz").unlink()
     with pytest.raises(InputError, match=r"scene\.history\.npz: no such file"):
         Finding.read(tmp_path)
@@ -607,10 +607,10 @@ def test_report_exports_plot_and_clips_come_from_the_finding(first, scene, tmp_p
     for kind, export in EXPORTS.items():
         if kind == "rerun" and find_spec("rerun") is None:
             continue  # see tests/files/test_formats.py
-        assert first.export(kind, tmp_path / f"x{export.suffix}").stat().st_size > 0
+        assert first.export(tmp_path / f"x{export.suffix}", kind).stat().st_size > 0
     assert str(scene) in (tmp_path / "x.labelstudio.json").read_text()
     with refused("export", "vt"):
-        first.export("vt", tmp_path / "x")
+        first.export(tmp_path / "x", "vt")
     assert len(first.plot().axes) == 2
     assert first.plot(tmp_path / "p.png").read_bytes().startswith(b"\x89PNG")
     clips = first.cut(tmp_path / "clips")
@@ -907,7 +907,7 @@ def test_masks_beside_a_finding_move_with_it(scene, edges, tmp_path) -> None:
 def test_what_a_person_named_is_not_lost_with_its_history(cup, tmp_path) -> None:
     """Another encoder makes another history, which takes the place of the first."""
     finding = cup(folder=tmp_path)
-    finding.mark(finding.strip(), {"full": (0, 3), "empty": (8, 11)}).write(tmp_path)
+    finding.mark(finding.strip(), {"full": (1, 4), "empty": (9, 12)}).save(tmp_path)
     before = (tmp_path / "finding.json").read_bytes()
     with refused(tmp_path, "what was named in it would be lost"):
         cup(folder=tmp_path, fps=2)

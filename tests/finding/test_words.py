@@ -35,7 +35,7 @@ def folder(tmp_path_factory):
     finding = find(
         cup / "scene.mp4", cup / "vocabulary.yaml", masks=cup / "Annotations", encoder="mini"
     )
-    finding.write(folder / "finding")
+    finding.save(folder / "finding")
     return folder
 
 

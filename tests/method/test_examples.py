@@ -104,11 +104,21 @@ def test_a_vocabulary_gathers_examples():
     assert "5 examples" in repr(again)
 
 
+def test_two_numbers_are_a_range_and_a_list_is_several():
+    words = scene().vocabulary.with_examples(empty=(3, 30), filled=[40, (50, 60), 7.5, (8.0, 9.5)])
+    names = [example.name for example in words.examples]
+    assert names == ["3-30", "40", "50-60", "7.5s", "8s-9.5s"]
+    assert [e.unit for e in words.examples] == ["frames"] * 3 + ["seconds"] * 2
+    assert [change.name for change in words.with_examples(changes=(60, 90)).changes] == ["60", "90"]
+
+
 @pytest.mark.parametrize(
     ("examples", "fact"),
     [
         ({"empty": True}, "an example of empty is a frame, not True"),
-        ({"empty": 1.5}, 1.5),
+        ({"empty": (3, 4.5)}, "an example of empty is from 3 to 4.5"),
+        ({"empty": (9, 3)}, "the example 9-3 ends before it starts"),
+        ({"empty": float("nan")}, "an example is at a frame or a second"),
         ({"empty": ""}, "an example of empty is empty"),
         ({"nope": 3}, "nope"),
         ({"empty": "9-3"}, "the example 9-3 ends before it starts"),
@@ -950,11 +960,11 @@ def test_find_takes_examples_beside_words_and_without(cup, tmp_path):
             **options,
         ).timeline.notes
     )
-    both.write(tmp_path / "saved")
+    both.save(tmp_path / "saved")
     again = Finding.read(tmp_path / "saved")
     assert [m.window for m in again] == [m.window for m in both]
     assert len(again.vocabulary.examples) == 3
-    alone.write(tmp_path / "alone")
+    alone.save(tmp_path / "alone")
     assert Finding.read(tmp_path / "alone").vocabulary.examples_only
 
 

@@ -584,7 +584,7 @@ def test_a_finding_of_it_is_written_and_read_again(scene, tmp_path):
     live = Live(folder / "vocabulary.yaml", encoder="mini", pictures=True, horizon_s=2.0)
     pushed(live, folder)
     timeline = live.finish()
-    again = type(timeline).read(timeline.write(tmp_path / "found").parent)
+    again = type(timeline).read(timeline.save(tmp_path / "found").parent)
     assert again.timeline.to_dict() == timeline.timeline.to_dict()
     assert timeline.thumbnails
     assert min(timeline.thumbnails) >= int(timeline.history.frames[0]) > 0

@@ -270,7 +270,7 @@ def corrected(seed, folder=None, **more):
     examples = {state: windows[0].start + 5 for state, windows in truth.items()}
     finding = find(history, examples=examples)
     if folder is not None:
-        finding.write(folder)
+        finding.save(folder)
     return finding
 
 
@@ -300,7 +300,7 @@ def test_find_learns_from_findings_and_their_folders(tmp_path):
     assert all(truth[s][0].iou(window) > 0.9 for s, window in windows.items())
     again = find(history, like=[tmp_path / "one", str(tmp_path / "two")])
     assert {interval.state: interval.window for interval in again} == windows
-    finding.write(tmp_path / "taught")
+    finding.save(tmp_path / "taught")
     kept = find(tmp_path / "taught", examples={"empty": 100})
     assert 100 in kept["empty"][0].window
     assert len(kept.vocabulary.external_examples) == 4
@@ -393,7 +393,7 @@ def test_a_store_refuses_nothing_to_look_for_and_teachers_of_another_encoder(sto
 
 def test_a_finding_is_read_with_its_teachers(tmp_path):
     finding = find(video(60, change=80)[0], like=[corrected(1), corrected(2)])
-    again = Finding.read(finding.write(tmp_path / "taught").parent)
+    again = Finding.read(finding.save(tmp_path / "taught").parent)
     assert [e.name for e in again.vocabulary.examples] == [
         e.name for e in finding.vocabulary.examples
     ]

@@ -125,6 +125,21 @@ def test_descriptions_that_share_an_answer_share_a_line() -> None:
     assert len(list(parsed(apart._repr_html_()).iter("svg"))) == 4
 
 
+def test_many_intervals_are_folded_away_below_the_first() -> None:
+    found = [Interval("a", 4 * k, 4 * k + 1, 1.0) for k in range(20)] + [Interval("b", 2, 3, 1.0)]
+    timeline = Timeline.of(found, {"a": ["an a"], "b": ["a b"]}, history_id="cup")
+    root = parsed(timeline._repr_html_())
+    table = rows(root)
+    assert table[1][2].split("|")[-2:] == ["28 – 29", "… and 12 more"]
+    (folded,) = root.iter("details")
+    assert folded.get("open") is None
+    assert folded.findtext("summary") == "all 21 intervals"
+    every = rows(folded)
+    assert [row[:2] for row in every[1:4]] == [["a", "0 – 1"], ["b", "2 – 3"], ["a", "4 – 5"]]
+    assert len(every) == 22
+    assert not list(parsed(timeline_of()._repr_html_()).iter("details"))
+
+
 def test_a_finding_shows_warnings_pictures_gaps_and_seconds() -> None:
     pictures = [(frame, JPEG) for frame in (9, 0, 3)]
     timeline = timeline_of().replace(notes=["a note", Note("mind the gap", "doubtful")])

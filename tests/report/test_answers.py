@@ -243,7 +243,7 @@ def test_every_export_is_in_this_table_and_in_the_documentation():
 def test_every_export_says_what_a_reader_must_know(found, tmp_path, kind):
     if kind == "rerun":
         need("rerun")
-    notes = READERS[kind][0](found.export(kind, tmp_path / "found").read_bytes()).notes
+    notes = READERS[kind][0](found.export(tmp_path / "found", kind).read_bytes()).notes
     if notes is None:
         row = re.search(rf"\| `{re.escape(EXPORTS[kind].suffix)}` \|.*", FILES.read_text("utf-8"))
         assert "no place for text" in row[0]
@@ -256,7 +256,7 @@ def test_no_export_gives_a_window_of_an_answer_that_is_meaningless(found, tmp_pa
     if kind == "rerun":
         need("rerun")
     withheld = replace(found, warnings=(*WARNINGS, MEANINGLESS))
-    content = READERS[kind][0](withheld.export(kind, tmp_path / "found").read_bytes())
+    content = READERS[kind][0](withheld.export(tmp_path / "found", kind).read_bytes())
     assert content.windows == set()
     assert content.notes is None or content.notes[0] == "meaningless: all frames look the same"
 
@@ -280,7 +280,7 @@ def test_a_meaningless_answer_is_withheld_by_records_pages_and_plots(found, tmp_
 @pytest.mark.parametrize("kind", ["json", "csv", "parquet"])
 def test_a_meaningless_answer_is_read_as_none(found, tmp_path, kind):
     withheld = replace(found, warnings=(MEANINGLESS,))
-    (back,) = read_timelines(withheld.export(kind, tmp_path / f"found.{kind}"))
+    (back,) = read_timelines(withheld.export(tmp_path / f"found.{kind}", kind))
     assert (list(back), list(back.states)) == ([], list(found.timeline.states))
     assert back.meaningless == MEANINGLESS
     assert [note.line for note in back.notes] == [note.line for note in withheld.timeline.notes]
@@ -291,17 +291,17 @@ def test_every_export_has_every_occurrence(found, tmp_path, kind):
     if kind == "rerun":
         need("rerun")
     reader, unit = READERS[kind]
-    windows = reader(found.export(kind, tmp_path / "found").read_bytes()).windows
+    windows = reader(found.export(tmp_path / "found", kind).read_bytes()).windows
     assert len(expected(found, unit)) == 6
     assert windows == expected(found, unit)
 
 
 def test_labels_have_every_observed_frame_of_a_finding_read_again(found, tmp_path):
-    found.write(tmp_path / "f")
+    found.save(tmp_path / "f")
     again = Finding.read(tmp_path / "f")
     assert again.labels == found.labels
     assert set(again.labels) == {"empty", "filled"}  # words give every frame to a state
-    table = again.export("labels", tmp_path / "found.labels.csv").read_text(encoding="utf-8")
+    table = again.export(tmp_path / "found.labels.csv", "labels").read_text(encoding="utf-8")
     rows = list(csv.DictReader(io.StringIO(table)))
     assert [row["state"] for row in rows] == found.labels
     assert [int(row["frame"]) for row in rows] == found.history.frames.tolist()
@@ -326,7 +326,7 @@ def test_the_page_the_notebook_and_python_say_it_too(found):
 
 
 def test_written_and_read_again_it_says_everything_once(found, tmp_path):
-    found.write(tmp_path / "f")
+    found.save(tmp_path / "f")
     again = Finding.read(tmp_path / "f")
     assert again.timeline.to_dict() == found.timeline.to_dict()
     other = again.with_words(readout="contrast")
@@ -338,7 +338,7 @@ def test_the_terminal_and_a_text_file_say_it_with_the_table(
     found, dejacue, tmp_path, monkeypatch, words
 ):
     monkeypatch.chdir(tmp_path)
-    found.write(Path("f"))
+    found.save(Path("f"))
     words_file = write_vocabulary("v.npz", found.vocabulary)
     ran = dejacue("find", "f", "-v", words_file, *words)
     assert ran.code == 0
@@ -367,10 +367,10 @@ def test_every_interval_has_seconds_and_frames_of_the_file_everywhere(found, tmp
     assert last["source_end"] == STEP * last["end"]  # nothing is known beyond
     assert last["end_s"] == pytest.approx(STEP * (last["end"] + 1) / RATE)
     assert not found.timeline.to_dataframe()[["start_s", "source_end"]].isna().any().any()
-    text = found.export("csv", tmp_path / "f.csv").read_text(encoding="utf-8")
+    text = found.export(tmp_path / "f.csv", "csv").read_text(encoding="utf-8")
     table = list(csv.DictReader(io.StringIO(text)))
     assert all(row["start_s"] and row["source_end"] for row in table)
-    document = json.loads(found.export("json", tmp_path / "f.json").read_text("utf-8"))
+    document = json.loads(found.export(tmp_path / "f.json", "json").read_text("utf-8"))
     for row, same in zip(document["intervals"], rows, strict=True):
         assert {name: row[name] for name in ("source_start", "source_end", "start_s", "end_s")} == {
             name: same[name] for name in ("source_start", "source_end", "start_s", "end_s")
@@ -385,17 +385,17 @@ def test_every_interval_has_seconds_and_frames_of_the_file_everywhere(found, tmp
 def test_intervals_come_back_from_json_csv_and_a_finding(found, tmp_path):
     from dejacue.files import read_timelines
 
-    found.write(tmp_path / "f")
+    found.save(tmp_path / "f")
     assert Finding.read(tmp_path / "f").timeline.intervals == found.timeline.intervals
     for kind in ("json", "csv"):
-        (timeline,) = read_timelines(found.export(kind, tmp_path / f"f.{kind}"))
+        (timeline,) = read_timelines(found.export(tmp_path / f"f.{kind}", kind))
         assert timeline.intervals == found.timeline.intervals
 
 
 def test_doubts_count_the_frames_of_the_file_on_the_page_and_in_the_document(found, tmp_path):
     page = found.report()
     assert "frames 30 – 36 of the file: it is out of sight (7 frames)" in page
-    document = json.loads(found.write(tmp_path / "f").read_text(encoding="utf-8"))
+    document = json.loads(found.save(tmp_path / "f").read_text(encoding="utf-8"))
     assert document["doubts"] == [[[30, 36], "it is out of sight (7 frames)"]]
 
 
@@ -416,7 +416,7 @@ def test_columns_of_many_histories_carry_the_notes_of_each():
 def saved(found, tmp_path, monkeypatch):
     """Write the folder of a finding, and a history alone, into an empty folder."""
     monkeypatch.chdir(tmp_path)
-    found.write(Path("f"))
+    found.save(Path("f"))
     write_history("alone.npz", found.history)
     write_vocabulary("v.npz", found.vocabulary)
 

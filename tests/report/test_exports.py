@@ -86,7 +86,7 @@ def test_no_second_has_the_noise_of_its_last_bits(rate, tmp_path) -> None:
     finding = Finding(history, Vocabulary({"on": "on", "off": "off"}), timeline)
     for kind, export in EXPORTS.items():
         with contextlib.suppress(MissingExtra):
-            finding.export(kind, tmp_path / f"timeline{export.suffix}")
+            finding.export(tmp_path / f"timeline{export.suffix}", kind)
     finding.report(tmp_path / "report.html")
     table = io.StringIO()
     Console(file=table, width=200).print(timeline_table(finding.timeline))

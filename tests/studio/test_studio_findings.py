@@ -142,7 +142,7 @@ def test_what_is_left_out_is_as_the_finding_was_read(studio, client) -> None:
     assert client.get("/api/findings/cup/info").json()["settings"]["readout"]["name"] == "timeline"
     known = replace(Finding.read(folder).vocabulary, exhaustive=True)
     options = {"readout": Contrast(smoothing_s=0.5), "coordinates": "trajectory"}
-    Finding.read(folder).with_words(known, **options).write(folder)
+    Finding.read(folder).with_words(known, **options).save(folder)
     scene = client.post("/api/findings/cup/read", json={}).json()
     assert scene["settings"]["readout"]["name"] == "contrast"
     assert scene["settings"]["readout"]["smoothing_s"] == 0.5
@@ -214,10 +214,10 @@ def test_one_state_is_read_once_something_shows_it(studio, client) -> None:
     shown = client.post("/api/findings/cup/strip", json=body).json()
     strip = Finding.read(studio.workspace.root / "cup").strip(12)
     assert shown["frames"] == list(strip.frames)
-    marks = {"frames": shown["frames"], "marks": {"none": [[0, 5]]}}
+    marks = {"frames": shown["frames"], "marks": {"none": [[1, 6]]}}
     refused = client.post("/api/findings/cup/mark", json={**body, **marks})
     assert "or show an example" in refused.json()["detail"]
-    marks["marks"]["visible"] = [[6, 11]]
+    marks["marks"]["visible"] = [[7, 12]]
     answer = client.post("/api/findings/cup/mark", json={**body, **marks}).json()
     spans = [(mark["state"], mark["start"], mark["end"]) for mark in answer["examples"]]
     frames = shown["frames"]
@@ -353,10 +353,10 @@ def test_marks_on_a_strip_are_those_of_the_library(studio, client) -> None:
     shown = client.post("/api/findings/cup/strip", json={}).json()
     assert shown["frames"] == list(strip.frames)
     assert shown["believed"] == list(strip.believed)
-    marks = {"empty": [[0, 1], [10, 11]], "full": [[4, 7]]}
+    marks = {"empty": [[1, 2], [11, 12]], "full": [[5, 8]]}
     body = {"frames": shown["frames"], "marks": marks}
     answer = client.post("/api/findings/cup/mark", json=body).json()
-    after = finding.mark(strip, {"empty": [(0, 1), (10, 11)], "full": (4, 7)})
+    after = finding.mark(strip, {"empty": [(1, 2), (11, 12)], "full": (5, 8)})
     assert answer["borders"] == [border._asdict() for border in after.borders()]
     spans = {(mark["state"], mark["start"], mark["end"]) for mark in answer["examples"]}
     named = after.named
@@ -373,7 +373,7 @@ def test_a_state_that_nothing_shows_yet_can_be_marked_on_a_strip(studio, client)
     body = {"states": {state: [] for state in (*words, "tilted", "odd")}, "examples": examples}
     shown = client.post("/api/findings/cup/strip", json=body).json()
     assert not {"tilted", "odd"} & set(shown["believed"])
-    marks = {"tilted": [[3, 5]], **{state: [[6 + n, 6 + n]] for n, state in enumerate(words)}}
+    marks = {"tilted": [[4, 6]], **{state: [[7 + n, 7 + n]] for n, state in enumerate(words)}}
     answer = client.post(
         "/api/findings/cup/mark", json={**body, "frames": shown["frames"], "marks": marks}
     )
@@ -385,10 +385,10 @@ def test_a_state_that_nothing_shows_yet_can_be_marked_on_a_strip(studio, client)
 
 @pytest.mark.parametrize(
     "wrong",
-    [{"marks": {"odd": [[0, 1]]}}, {"marks": {"full": [[3, 1]]}}, {"frames": [0, 10**6]}],
+    [{"marks": {"odd": [[1, 2]]}}, {"marks": {"full": [[3, 1]]}}, {"frames": [0, 10**6]}],
 )
 def test_marks_that_do_not_fit_are_refused(client, wrong) -> None:
-    body = {"frames": [0, 5, 10, 15], "marks": {"full": [[0, 1]]}, **wrong}
+    body = {"frames": [0, 5, 10, 15], "marks": {"full": [[1, 2]]}, **wrong}
     answer = client.post("/api/findings/cup/mark", json=body)
     assert answer.status_code == 400
 
@@ -409,7 +409,7 @@ def test_exports_are_attachments(studio, client, tmp_path, kind) -> None:
     assert answer.status_code == 200
     assert answer.headers["content-disposition"].startswith("attachment;")
     if kind not in ("report", "label-studio"):
-        exported = Finding.read(studio.workspace.root / "cup").export(kind, tmp_path / f"x.{kind}")
+        exported = Finding.read(studio.workspace.root / "cup").export(tmp_path / f"x.{kind}", kind)
         assert answer.content == exported.read_bytes()
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import glob
 import hashlib
 import os
-import re
 import shlex
 import sys
 from collections.abc import Collection, Mapping, Sequence
@@ -37,12 +36,11 @@ from dejacue.errors import DejaCueError, InputError
 from dejacue.finding.request import FindRequest, Lazy, asked_fields, unwrapped
 
 if TYPE_CHECKING:
-    from dejacue.finding.finding import Finding
-    from dejacue.method.strips import Strip
+    from dejacue.finding.finding import Finding, FindingStrip
     from dejacue.records import Reference
     from dejacue.report.exports import Export
 
-Marks = dict[str | None, list[tuple[int, int]]]  # state → first and last picture, from 0
+Marks = dict[str | None, str]  # state → pictures, as they are typed
 TABLE = ".txt"
 VIDEO_HELP = (
     f"{asked_fields()['video'].help} Several have a folder each and one table. Then states, in "
@@ -116,6 +114,10 @@ class Outputs:
         ),
     ] = None
     plot: Annotated[Path | None, o.results_option("Also plot the evidence to this PNG.")] = None
+    embed: Annotated[
+        bool,
+        o.results_option("Put a small copy of the video into the report, to send it.", "--embed"),
+    ] = False
     cut: Annotated[
         bool, o.results_option("Also cut the windows found into video clips.", "--cut")
     ] = False
@@ -470,7 +472,7 @@ def _find_in(
             say_written(finding.plot(plot, references=truth), "plot")
         own = None if file is not None or folder is None else folder / name
         if own is not None:
-            write_folder(own, finding, truth)
+            write_folder(own, finding, truth, embed=outputs.embed)
         if outputs.cut:
             for clip in finding.cut((own or beside) / "clips"):
                 say_written(clip, "clip")
@@ -480,16 +482,11 @@ def _find_in(
 
 
 def _marks(texts: Sequence[str]) -> Marks:
-    """Return marks, pictures counted from 0, of texts such as full=3-6 or empty=8-9,12."""
+    """Return the marks of texts such as full=3-6 or empty=8-9,12."""
     form = "STATE=PICTURES, counted from 1, as in full=3-6 or empty=8-9,12"
     marks: Marks = {}
     for state, text in o.pairs(texts, "mark", form):
-        for part in text.split(","):
-            span = re.fullmatch(r"\s*(\d{1,4})\s*(?:-\s*(\d{1,4})\s*)?", part)
-            if span is None or int(span[1]) < 1:
-                raise InputError(f'mark "{state}={text}": give {form}')
-            first, last = int(span[1]) - 1, int(span[2] or span[1]) - 1
-            marks.setdefault(state, []).append((first, last))
+        marks[state] = f"{marks[state]},{text}" if state in marks else text
     return marks
 
 
@@ -497,35 +494,33 @@ def _with_marks(
     findings: Sequence[Finding], request: FindRequest, outputs: Outputs, place: Path
 ) -> list[Finding]:
     """Write the strip of each finding, and return the findings with what was marked on them."""
-    from dejacue.atomic import write_bytes
     from dejacue.files.histories import file_name
-    from dejacue.finding._find import marked as with_marks
-    from dejacue.report.contact_sheet import strip_sheet
 
     if len(findings) > 1 and outputs.marks is not None:
         names = ", ".join(finding.history.id for finding in findings)
         problem = f"marks are of one strip, but there are several objects ({names})"
         raise InputError(f"{problem}; choose one with --object")
     answers = []
+    options: dict[str, Any] = {"exhaustive": request.exhaustive, **request.reading}
     for finding in findings:
         of = f"-{file_name(finding.history.id)}" if len(findings) > 1 else ""
 
-        def written(strip: Strip, of: str = of) -> Strip:
+        def written(strip: FindingStrip, of: str = of) -> FindingStrip:
             kind = "strip" if strip.border is None else "border"  # --mark is of the strip
-            say_written(write_bytes(place / f"{kind}{of}.png", strip_sheet(strip)), kind)
+            say_written(strip.save(place / f"{kind}{of}.png"), kind)
             if strip.missing is not None:
                 notes(strip.missing)
             return strip
 
         strip = finding.strip()
         if outputs.marks is not None:
-            finding = with_marks(finding, strip, outputs.marks, request)
+            finding = finding.mark(strip, outputs.marks, **options)
             strip = finding.strip()  # with what is believed now
         if outputs.strip and finding.meaningless is None:
             written(strip)
         asking = finding.meaningless is None and outputs.marks is None
         if asking and is_interactive():
-            while (marked := _asked(request, finding, strip, outputs.states)) is not None:
+            while (marked := _asked(finding, strip, outputs.states, options)) is not None:
                 finding = marked
                 if not finding.borders():
                     break
@@ -545,11 +540,9 @@ def is_interactive() -> bool:
 
 
 def _asked(
-    request: FindRequest, finding: Finding, strip: Strip, names: Collection[str]
+    finding: Finding, strip: FindingStrip, names: Collection[str], options: Mapping[str, Any]
 ) -> Finding | None:
     """Return the finding with the marks that are given at the prompt; None for an empty line."""
-    from dejacue.finding._find import marked
-
     known = names if finding.vocabulary is None else finding.vocabulary.states
     states = ", ".join(map(shlex.quote, known)) or "each state"
     where = "" if strip.border is None else f" ({strip.border.side} of {strip.border.state})"
@@ -562,7 +555,7 @@ def _asked(
         if not line.strip():
             return None
         try:
-            return marked(finding, strip, _marks(shlex.split(line)), request)
+            return finding.mark(strip, _marks(shlex.split(line)), **options)
         except (InputError, ValueError) as error:  # the latter: a quote that does not end
             say(str(error), stderr=True)
 
@@ -685,19 +678,21 @@ def check_folder(folder: Path) -> None:
             raise InputError(f"{path}: {problem}; give another folder")
 
 
-def write_folder(folder: Path, finding: Finding, references: Reference | None) -> None:
+def write_folder(
+    folder: Path, finding: Finding, references: Reference | None, *, embed: bool = False
+) -> None:
     """Write the report, the finding and the timeline for programs and players."""
     from dejacue.report.clips import remove_clips
 
     check_folder(folder)
-    finding.report(folder / "report.html", references=references)
-    finding.write(folder)
+    finding.report(folder / "report.html", references=references, embed=embed)
+    finding.save(folder)
     remove_clips(folder / "clips")  # of an earlier run
     for kind in KINDS_IN_FOLDER:
         path = folder / f"timeline.{kind}"
         path.unlink(missing_ok=True)
         if kind != "vtt" or finding.history.times_s is not None:
             try:
-                finding.export(kind, path)
+                finding.export(path, kind)
             except DejaCueError as error:
                 notes(f"no .{kind}: {error}")

@@ -296,7 +296,7 @@ def read_document(folder: Path) -> Manifest:
     path = folder / DOCUMENT
     if not os.path.isfile(path):
         problem = f"is not the folder of a finding ({DOCUMENT} is missing)"
-        remedy = "write one with finding.write(folder) or dejacue find -o folder"
+        remedy = "write one with finding.save(folder) or dejacue find -o folder"
         raise InputError(f"{folder}: {problem}; {remedy}")
     document = read_json(path)
     with in_file(path):

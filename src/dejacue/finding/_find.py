@@ -12,7 +12,7 @@ from __future__ import annotations
 import contextlib
 import math
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -43,7 +43,14 @@ from dejacue.finding._readout import (
     name_of,
     read,
 )
-from dejacue.finding.finding import Finding, Like, check_teachers, read_teachers, teacher_notes
+from dejacue.finding.finding import (
+    Finding,
+    FindingStrip,
+    Like,
+    check_teachers,
+    read_teachers,
+    teacher_notes,
+)
 from dejacue.finding.locate import (
     MaskSource,
     Objects,
@@ -63,8 +70,6 @@ from dejacue.finding.request import (
 from dejacue.masks import Masks
 from dejacue.method.localization import Plan, ReadOptions
 from dejacue.method.readout import Readout, in_frames
-from dejacue.method.strips import Strip
-from dejacue.method.strips import marked as with_marks
 from dejacue.method.timeline import Reading
 from dejacue.models.catalogue import check_models
 from dejacue.models.detectors.base import Detector
@@ -120,7 +125,9 @@ def find(
 ) -> Finding:
     """Find when an object of a video is in which state.
 
-    video         a path (file, folder of images, glob) or an opened Video; or a History, a Finding
+    video         a path (file, folder of images, glob) or an opened Video; frames as an array
+                  (T, H, W, 3) with fps, a list or generator of them, or the decoder of another
+                  library (decord, torchcodec); or a History, a Finding
                   or where one was written: then nothing is decoded
     states        a path, {state: descriptions}, or a Vocabulary, which may hold examples and
                   changes, too; None: examples or like alone
@@ -185,6 +192,30 @@ def find_each(
     return find_all(FindRequest(video, states, objects=objects, **options))
 
 
+def strip(video: Source, *, pictures: int = 12, **options: Any) -> FindingStrip:
+    """Return pictures of the object side by side, on which you mark the states; none is needed
+    before.
+
+    video     as ``find`` takes it
+    options   of ``find``: where the object is (box, masks, whole, …), encoder, folder, …
+
+    >>> from dejacue.demo import write_demo
+    >>> scene = write_demo("cup", overwrite=True)
+    >>> pictures = strip(scene / "scene.mp4", masks=scene / "Annotations", encoder="mini")
+    >>> finding = pictures.mark(full="1-6", empty="11, 12")
+    >>> [interval.state for interval in finding]
+    ['full', 'empty']
+    """
+    request = FindRequest(video, **options)
+    if request.folder is not None:
+        check_same_video(request.folder, video)
+    saved = saved_finding(video)
+    if saved is not None:
+        return (read_again(saved, request) if options else saved).strip(pictures)
+    (finding,) = findings_of(request, single=True, marking=True)
+    return finding.strip(pictures)
+
+
 def find_one(request: FindRequest) -> Finding:
     """Return the only finding; that of a video is written to the folder."""
     if request.folder is not None:
@@ -194,7 +225,7 @@ def find_one(request: FindRequest) -> Finding:
         return read_again(saved, request)
     (finding,) = findings_of(request, single=True)
     if request.folder is not None:
-        finding.write(request.folder)
+        finding.save(request.folder)
     return finding
 
 
@@ -357,17 +388,6 @@ def names_states(request: FindRequest) -> bool:
     return states is not None or bool(request.examples or of_words.get("changes")) or teachers
 
 
-def marked(
-    finding: Finding, strip: Strip, marks: Mapping[str | None, Any], request: FindRequest
-) -> Finding:
-    """Return the finding with marks, which name the states where there are none yet."""
-    if finding.timeline is not None:
-        return finding.mark(strip, marks)
-    exhaustive = request.exhaustive
-    vocabulary = with_marks(finding.history, None, strip, marks, exhaustive=exhaustive)
-    return finding.with_words(vocabulary, **request.reading)
-
-
 def _check_weights(encoder: Encoder | str | Lazy | None, way: str, where: dict[str, Any]) -> None:
     """Refuse, before anything is decoded, to go on without all weights that are needed where the
     user names no model."""
@@ -445,7 +465,7 @@ def _provenance(
     options = {name: str(value) for name, value in used.items() if value is not None}
     on_disk = not masks.temporary and not masks.in_memory
     path = os.path.abspath(masks.path) if on_disk else None
-    video_path = os.path.abspath(video.path)
+    video_path = None if video.in_memory else os.path.abspath(video.path)
     return Provenance(video_path, path, masks.tracker, encoder.identity, templates, options)
 
 
@@ -455,6 +475,8 @@ def saved_finding(source: Source) -> Finding | None:
         return source if isinstance(source, Finding) else None
     if isinstance(source, History):
         return _only_history(source, None)
+    if not isinstance(source, str | os.PathLike):  # frames
+        return None
     path = Path(source)
     if holds_finding(path):
         return Finding.read(path)

@@ -86,7 +86,7 @@ def load_words(
         states = [state for state in examples or () if state not in (None, NONE)]
         if not states:
             raise InputError("give a vocabulary, examples of a state, or a finding to learn from")
-        shown, ends = examples_of(examples or {}), examples_of({None: tuple(changes)})
+        shown, ends = examples_of(examples or {}), examples_of({None: list(changes)})
         words = dict.fromkeys(states, ())
         return by_file(Vocabulary(words, examples=shown, changes=ends, exhaustive=exhaustive))
     if exhaustive:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import io
 import os
 import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -43,6 +44,7 @@ from dejacue.method.state_readout import StateReadout
 from dejacue.method.strips import Border, Strip, marked, open_borders, strip_of
 from dejacue.method.teaching import Confirmed, as_teachers
 from dejacue.models.encoders import UNKNOWN_WORDS, Encoder, HasOrigin, encoder_name
+from dejacue.progress import in_notebook
 from dejacue.records import History, Interval, Note, Timeline, Vocabulary, Window
 from dejacue.records.note import in_order
 from dejacue.records.reference import References
@@ -122,6 +124,20 @@ class Finding:
 
     def __contains__(self, key: object) -> bool:
         return key in self.timeline
+
+    @property
+    def states(self) -> list[str]:
+        """Return the names of the states, found or not."""
+        return list(self.timeline.states)
+
+    @property
+    def intervals(self) -> list[Interval]:
+        """Return all intervals in time."""
+        return self.timeline.intervals
+
+    def items(self) -> Iterator[tuple[str, list[Interval]]]:
+        """Yield each state with its intervals; none where it was not found."""
+        return ((state, self.timeline[state]) for state in self.timeline.states)
 
     def to_dataframe(self, library: str | None = None) -> Any:
         """Return the intervals as a pandas or polars data frame, a row each."""
@@ -209,7 +225,9 @@ class Finding:
         """Return the finding with other examples, by the same readout."""
         return replace(self, vocabulary=vocabulary).with_words(readout=self.readout)
 
-    def strip(self, count: int = 12, *, border: Border | tuple[str, str] | None = None) -> Strip:
+    def strip(
+        self, pictures: int = 12, *, border: Border | tuple[str, str] | None = None
+    ) -> FindingStrip:
         """Return frames side by side, evenly spread over what is visible, to be marked.
 
         border   (state, "start" or "end"): a finer strip over a border that marks have left open,
@@ -221,26 +239,40 @@ class Finding:
         source, stored = self._picture_source(), None
         if source is None and self.thumbnails:
             stored = np.intersect1d(list(self.thumbnails), self.history.frames).tolist()
-        return strip_of(
+        chosen = strip_of(
             self.history,
             self.vocabulary,
             self.timeline,
-            count,
+            pictures,
             border=border,
             stored=stored or None,
             load=partial(strip_pictures, self.history, self.thumbnails, source),
         )
+        return FindingStrip(**vars(chosen), finding=self)
 
-    def mark(self, strip: Strip, marks: Mapping[str | None, Any]) -> Finding:
-        """Return the finding with what you see on a strip: ``mark(strip, {"full": (2, 5)})``.
+    def mark(
+        self,
+        strip: Strip,
+        marks: Mapping[str | None, Any],
+        *,
+        exhaustive: bool = False,
+        **readout_options: Unpack[ReadOptions],
+    ) -> Finding:
+        """Return the finding with what you see on a strip: ``mark(strip, {"full": (3, 6)})``.
 
-        Pictures count from 0, first and last included; several stretches of a state are a list.
-        All frames between them are facts. Pictures that are not marked keep what is known of them;
-        else they show none of the states or, where the vocabulary is exhaustive, stay unknown;
-        at a border where its state alone is marked, they show what follows it. Later marks replace
-        earlier ones.
+        Pictures count from 1: one (9), a range with both ends (3, 6), a list of several, or text,
+        "1, 3-6". A state that is new is added to the others, described by its name where they have
+        words. All frames from the first to the last picture of a range are facts. Pictures that are
+        not marked keep what is known of them; else they show none of the states or, where the
+        vocabulary is exhaustive, stay unknown; at a border where its state alone is marked, they
+        show what follows it. Later marks replace earlier ones.
+
+        exhaustive, readout_options   of a finding that has no states yet, those of ``find``
         """
-        return self._read_again(marked(self.history, self.vocabulary, strip, marks))
+        if self.timeline is not None:
+            return self._read_again(marked(self.history, self.vocabulary, strip, marks))
+        vocabulary = marked(self.history, None, strip, marks, exhaustive=exhaustive)
+        return self.with_words(vocabulary, **readout_options)
 
     def borders(self) -> tuple[Border, ...]:
         """Return the borders of marked states that are not known to a frame, the widest first."""
@@ -293,13 +325,34 @@ class Finding:
         return readout if readout is not None and readout.takes_examples else READOUTS["timeline"]
 
     @overload
-    def report(self, path: None = None, *, references: References | None = None) -> str: ...
-    @overload
-    def report(self, path: StrPath, *, references: References | None = None) -> Path: ...
     def report(
-        self, path: StrPath | None = None, *, references: References | None = None
+        self, path: None = None, *, references: References | None = None, embed: bool = False
+    ) -> str: ...
+    @overload
+    def report(
+        self, path: StrPath, *, references: References | None = None, embed: bool = False
+    ) -> Path: ...
+    def report(
+        self,
+        path: StrPath | None = None,
+        *,
+        references: References | None = None,
+        embed: bool = False,
     ) -> str | Path:
-        """Return the report as one HTML page, or write it to a file."""
+        """Return the report as one HTML page, or write it to a file.
+
+        embed   put a small copy of the video into the page (at most 480 lines and 8 MB; of a longer
+                one, fewer frames): one file to send, which plays anywhere
+
+        >>> from dejacue import find
+        >>> from dejacue.demo import write_demo
+        >>> scene = write_demo("cup", overwrite=True)
+        >>> video, words = scene / "scene.mp4", scene / "vocabulary.yaml"
+        >>> page = find(video, words, whole=True, encoder="mini").report(embed=True)
+        >>> "data:video/mp4;base64," in page
+        True
+        """
+        from dejacue.report.clips import small_copy
         from dejacue.report.page import report_page
 
         page = report_page(
@@ -307,7 +360,8 @@ class Finding:
             self.timeline,
             references=references,
             thumbnails=list(self.thumbnails.items()),
-            crops=list(self.crops.items()),
+            crops=list(self._shown_crops.items()),
+            copy=small_copy(self._video(), **self._stream()) if embed else None,
             video=_from_here(self.provenance.video),
             film=None if path is None else self._film(Path(path).parent),
             object=self.vocabulary.object,
@@ -357,7 +411,7 @@ class Finding:
         from dejacue.report.scene import data_url, scene
 
         if thumbnails is None:
-            crops = {frame: data_url(frame, data) for frame, data in self.crops.items()}
+            crops = {frame: data_url(frame, data) for frame, data in self._shown_crops.items()}
             thumbnails = [
                 (frame, data_url(frame, data), crops.get(frame))
                 for frame, data in self.thumbnails.items()
@@ -404,13 +458,15 @@ class Finding:
         scene = self.scene(references=references, segments=segments)
         return make(scene=scene, options=options, frame=scene["axis"]["first"])
 
-    def export(self, kind: str, path: StrPath) -> Path:
-        """Write the timeline in the format of another tool: json, csv, vtt, … (EXPORTS)."""
-        from dejacue.report.exports import EXPORTS
+    def export(self, path: StrPath, kind: str | None = None) -> Path:
+        """Write the timeline in the format of another tool: that of the suffix (.json, .csv, .vtt,
+        …), or the kind that is named (EXPORTS)."""
+        from dejacue.report.exports import EXPORTS, export_for
 
-        if kind not in EXPORTS:
+        if kind is not None and kind not in EXPORTS:
             raise unknown("export", kind, EXPORTS)
-        return export_findings([self], EXPORTS[kind], self._target(path))
+        export = export_for(path) if kind is None else EXPORTS[kind]
+        return export_findings([self], export, self._target(path))
 
     def to_fiftyone(self) -> Any:
         """Return the windows as ``fiftyone.TemporalDetections``; needs the package."""
@@ -437,23 +493,29 @@ class Finding:
 
     def cut(self, folder: StrPath) -> list[Path]:
         """Cut the windows out of the video as clips, numbered, one for each window of a state."""
-        if self.provenance.video is None:
-            name = f"history {self.history.id}"
-            raise InputError(f"{name}: clips are cut from a video, but its video is not known")
         from dejacue.report.clips import cut_clips
 
-        kinds = {"rate": float, "stream": int}
-        options = {
-            name: kind(self.provenance.options[name])
-            for name, kind in kinds.items()
-            if name in self.provenance.options
-        }
-        return cut_clips(
-            Path(folder), self.provenance.video, self.history, self.timeline, **options
-        )
+        return cut_clips(Path(folder), self._video(), self.history, self.timeline, **self._stream())
 
-    def write(self, folder: StrPath) -> Path:
-        """Write finding.json and the arrays it names, to be read with ``Finding.read``."""
+    def _video(self) -> str:
+        if self.provenance.video is None:
+            name = f"history {self.history.id}"
+            raise InputError(f"{name}: its video is not known, and is needed for clips and copies")
+        return self.provenance.video
+
+    def _stream(self) -> dict[str, Any]:
+        """Return how the video was opened."""
+        options = self.provenance.options
+        kinds = {"rate": float, "stream": int}
+        return {name: kind(options[name]) for name, kind in kinds.items() if name in options}
+
+    @property
+    def _shown_crops(self) -> Mapping[int, bytes]:
+        """Return pictures of the object alone; none where it is the whole picture."""
+        return {} if sees_whole_picture(self.history) else self.crops
+
+    def save(self, folder: StrPath) -> Path:
+        """Write finding.json and the arrays it names, to be read with ``dejacue.load``."""
         manifest = Manifest(
             timeline=self.timeline,
             warnings=self.warnings,
@@ -464,7 +526,7 @@ class Finding:
 
     @classmethod
     def read(cls, folder: StrPath) -> Finding:
-        """Read the folder that ``write`` has written."""
+        """Read the folder that ``save`` has written."""
         history, words, pictures, read = read_finding(Path(folder))
         return cls(
             history, words, read.timeline, *pictures, read.doubts, read.warnings, read.provenance
@@ -473,12 +535,77 @@ class Finding:
     def __repr__(self) -> str:
         video = _from_here(self.provenance.video) or self.history.id
         seen = f"{len(self.history)} observed frames of {video}"
-        return f"<Finding {seen}>\n{self.timeline!r}"
+        return (
+            f"<Finding {seen}>\n{'no states yet' if self.timeline is None else repr(self.timeline)}"
+        )
 
     def _repr_html_(self) -> str:
+        if self.timeline is None:  # nothing is marked yet
+            return self.history._repr_html_()
         from dejacue.report.page import finding_html
 
         return finding_html(self.history, self.timeline, thumbnails=list(self.thumbnails.items()))
+
+
+def load(folder: StrPath) -> Finding:
+    """Return the finding that was saved in a folder, by ``save`` or ``dejacue find -o``.
+
+    >>> from dejacue import History, find, load
+    >>> cup = find(History(np.eye(2).repeat(6, axis=0)), examples={"full": 2, "empty": 9})
+    >>> load(cup.save("cup").parent).states
+    ['full', 'empty']
+    """
+    return Finding.read(folder)
+
+
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class FindingStrip(Strip):
+    """The strip of a finding, which can be looked at, saved and marked.
+
+    >>> from dejacue import History, find
+    >>> cup = find(History(np.eye(2).repeat(6, axis=0)), examples={"full": 2, "empty": 9})
+    >>> finding = cup.strip(4).mark(full="1-2", empty="3-4")
+    >>> finding.at(frame=3), finding.at(frame=8)
+    ('full', 'empty')
+    """
+
+    finding: Finding = field(repr=False)
+
+    def mark(
+        self,
+        marks: Mapping[str | None, Any] | None = None,
+        /,
+        *,
+        exhaustive: bool = False,
+        readout: str | Readout | None = None,
+        **states: Any,
+    ) -> Finding:
+        """Return the finding with what you see: ``mark(full="1, 5-6")``, ``mark({"full": [1,
+        (5, 6)]})``; see ``Finding.mark``."""
+        reading: ReadOptions = {} if readout is None else {"readout": readout}
+        named: dict[str | None, Any] = dict(marks or {})
+        named.update(states)
+        return self.finding.mark(self, named, exhaustive=exhaustive, **reading)
+
+    def save(self, path: StrPath) -> Path:
+        """Write the pictures, numbered from 1, as one PNG."""
+        return write_bytes(self.finding._target(path, ".png"), self._repr_png_())
+
+    def show(self) -> None:
+        """Show the pictures: in the notebook or, elsewhere, with the viewer of this machine."""
+        if in_notebook():
+            from IPython.display import display
+
+            display(self)
+            return
+        from PIL import Image
+
+        Image.open(io.BytesIO(self._repr_png_())).show(f"strip of {self.history.id}")
+
+    def _repr_png_(self) -> bytes:
+        from dejacue.report.contact_sheet import strip_sheet
+
+        return strip_sheet(self)
 
 
 def strip_pictures(

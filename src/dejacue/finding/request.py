@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from dejacue.records import History
     from dejacue.video.video import Video
 
-    Source: TypeAlias = StrPath | Video | History | Finding
+    Source: TypeAlias = StrPath | Video | History | Finding | Any  # or frames
 
 
 WHERE = (  # fields that say where the object is
@@ -281,7 +281,8 @@ class FindRequest:
         video, sampling = self.video, self.sampled
         if isinstance(video, str | os.PathLike):
             return open_video(video, **vars(sampling), threads=threads)
-        assert isinstance(video, Video)
+        if not isinstance(video, Video):  # frames
+            return open_video(video, **vars(sampling))
         if sampling.changed:
             names = ", ".join(sampling.changed)
             raise InputError(f"{names}: the video is already open; give this to open_video instead")

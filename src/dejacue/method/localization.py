@@ -10,10 +10,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import lru_cache
 from itertools import pairwise, repeat
-from typing import TypedDict, Unpack
+from typing import Any, TypedDict, Unpack
 
 import msgspec
 import numpy as np
+from numpy.typing import NDArray
 
 from dejacue.errors import InputError, unknown
 from dejacue.method.contrast import Contrast
@@ -160,8 +161,9 @@ class Plan:
 
 
 def locate(
-    history: History,
-    vocabulary: Vocabulary,
+    history: History | NDArray[Any],
+    vocabulary: Vocabulary | NDArray[Any],
+    states: Sequence[str] | None = None,
     *,
     coordinates: str | Coordinates | None = None,
     readout: str | Readout = DEFAULT_READOUT,
@@ -178,7 +180,10 @@ def locate(
     <Timeline unnamed: 2 intervals>
       empty   0 – 5
       full   6 – 11
+    >>> locate(cup.features, np.eye(2), ["empty", "full"])["full"][0].start  # arrays alone
+    6
 
+    states        the names of the rows of features that stand in place of a vocabulary
     coordinates   vocabulary (default), absolute, trajectory, dual, query-uniform, …
     readout       a name or a readout object: "timeline" (every occurrence of every state),
                   "contrast" (one window a state), "published" (the paper's method as it is),
@@ -189,6 +194,15 @@ def locate(
     kernel        auto (compiled if it is there), avx2, baseline, numpy: the same answer
     """
     plan = Plan.of(coordinates, readout, smoothing, diagnostics, kernel)
+    if not isinstance(vocabulary, Vocabulary):
+        if states is None:
+            remedy = "locate(features, text_features, states)"
+            raise InputError(f"text features alone do not name the states; give {remedy}")
+        vocabulary = Vocabulary({state: state for state in states}, np.asarray(vocabulary))
+    elif states is not None:
+        raise InputError("a vocabulary names its states; leave states out")
+    if not isinstance(history, History):
+        history = History(np.asarray(history))
     check_pair(history, vocabulary)
     return plan.answer([(history, vocabulary)])
 

@@ -6,7 +6,8 @@ pictures leave a border between them open; a finer strip there closes it, down t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import groupby
@@ -24,6 +25,7 @@ from dejacue.records.vocabulary import NONE, Example
 Side = Literal["start", "end"]
 SIDES: tuple[Side, ...] = ("start", "end")
 MAX_PICTURES = 1000
+_PICTURES = re.compile(r"\s*(\d{1,4})\s*(?:-\s*(\d{1,4})\s*)?")
 KNOWN = -2  # label of a picture that is not marked, of which something is known
 Load = Callable[[Sequence[int]], Sequence[bytes | None]]  # JPEGs of frames of the history
 
@@ -80,17 +82,18 @@ class Strip:
 
     @property
     def proposal(self) -> dict[str, list[tuple[int, int]]]:
-        """Return what is believed in the form in which ``mark`` takes it: state → (first, last)."""
+        """Return what is believed in the form in which ``mark`` takes it: state → pictures from
+        the first to the last, counted from 1."""
         marks: dict[str, list[tuple[int, int]]] = {}
         for state, first, last in _stretches(self.believed):
             if state is not None:
-                marks.setdefault(state, []).append((first, last))
+                marks.setdefault(state, []).append((first + 1, last + 1))
         return marks
 
     def __repr__(self) -> str:
         where = f" at the {self.border.side} of {self.border.state}" if self.border else ""
         spans = "; ".join(
-            f"{state} {', '.join(f'{a + 1}-{b + 1}' for a, b in spans)}"
+            f"{state} {', '.join(f'{a}-{b}' for a, b in spans)}"
             for state, spans in self.proposal.items()
         )
         return f"<Strip of {counted(len(self), 'picture')}{where}: {spans or 'nothing believed'}>"
@@ -198,53 +201,51 @@ def marked(
     strip: Strip,
     marks: Mapping[str | None, Any],
     *,
-    new_states: Collection[str] = (),
     exhaustive: bool = False,
 ) -> Vocabulary:
     """Return the vocabulary with what a person marked on a strip of this history.
 
     vocabulary   None: marks name its states; they have no words
-    marks   state → (first, last) picture, or several; pictures count from 0, both included. The
-            state None (or "none") is none of the states. Pictures that are not marked keep what
-            is known of them; else they show none of the states, except where every frame shows a
-            state (``exhaustive``): then they stay unknown.
+    marks   state → pictures, counted from 1: 9, a range (5, 6) with both ends, a list of several,
+            [1, (5, 6), 9], or all this as text, "1, 5-6, 9". A state that the vocabulary does not
+            have is added to it, described by its name where the others have words. The state None
+            (or "none") is none of the states. Pictures that are not marked keep what is known of
+            them; else they show none of the states, except where every frame shows a state
+            (``exhaustive``): then they stay unknown.
             At a border, if only its state is marked, they show what comes after it; where a
             state is looked for that was not marked before, they stay unknown.
-    new_states   that the vocabulary gets, without words, where they are marked
     exhaustive   of a vocabulary that marks make: whether every frame shows one of the states
 
     Where marks contradict earlier ones, the later ones hold.
     """
     _check_strip(history, strip)
     frames = strip.frames
-    new_states = marked_states(marks) if vocabulary is None else new_states
     known_states = {} if vocabulary is None else vocabulary.states
+    named = marked_states(marks) if vocabulary is None else [s for s in marks if s is not None]
     new = {
         state: Example(state, (frames[first], frames[last]))
-        for state in new_states
-        if state in marks and state not in known_states
+        for state in named
+        if state != NONE and state not in known_states
         for first, last in _spans(state, marks[state], len(strip))[:1]
     }
-    states = {**known_states, **dict.fromkeys(new, ())}
+    worded = bool(known_states) and all(known_states.values())  # then all need words: their names
+    states = {**known_states, **{state: (state,) if worded else () for state in new}}
     if vocabulary is None:
         vocabulary = Vocabulary(states, examples=[*new.values()], exhaustive=exhaustive)
     elif new:
-        examples = (*vocabulary.examples, *new.values())
-        vocabulary = replace(vocabulary, states=states, examples=examples)
+        named_now: list[str | None] = [*states, None]
+        kept = _overruled(history, vocabulary.examples, [*new.values()], named_now)
+        examples = (*kept, *new.values())
+        vocabulary = replace(vocabulary, states=states, features=None, examples=examples)
     names: list[str | None] = [*vocabulary.states, None]
     added = [
         Example(names[label], (frames[first], frames[last]))
         for label, first, last in _labelled(vocabulary, strip, marks)
     ]
-    new_labels = np.full(len(history), -1)
-    for example in added:
-        first, end = example.positions(history)
-        new_labels[first:end] = names.index(example.state)
     known = vocabulary.with_examples(_by_state(added))  # at no time is a state without any
-    consistent = [
-        part for e in known.examples for part in _consistent(history, e, new_labels, names)
-    ]
-    return replace(known, examples=consistent).with_examples()
+    return replace(
+        known, examples=_overruled(history, known.examples, added, names)
+    ).with_examples()
 
 
 def marked_states(marks: Mapping[str | None, Any]) -> list[str]:
@@ -260,6 +261,20 @@ def _by_state(examples: Sequence[Example]) -> dict[str | None, list[Example]]:
     for example in examples:
         by_state.setdefault(example.state, []).append(example)
     return by_state
+
+
+def _overruled(
+    history: History,
+    examples: Sequence[Example],
+    later: Sequence[Example],
+    names: Sequence[str | None],
+) -> list[Example]:
+    """Return what later examples leave of these."""
+    labels = np.full(len(history), -1)
+    for example in later:
+        first, end = example.positions(history)
+        labels[first:end] = names.index(example.state)
+    return [part for e in examples for part in _consistent(history, e, labels, names)]
 
 
 def _consistent(
@@ -344,24 +359,28 @@ def _unmarked(vocabulary: Vocabulary, strip: Strip, marked: set[int]) -> int:
 
 
 def _spans(state: str, spans: Any, count: int) -> list[tuple[int, int]]:
-    """Return (first, last) of each mark of a state; refuse what is none."""
-    several = [spans] if is_count(spans, 0) or _is_pair(spans) else spans
-    if isinstance(several, str) or not isinstance(several, Sequence):
-        raise InputError(f"the mark of {state}: give (first, last), not {spans!r:.40}")
+    """Return the positions of the first and the last picture of each mark of a state, from 0;
+    refuse what is none."""
+    if isinstance(spans, str):
+        parts = [_PICTURES.fullmatch(part) for part in spans.split(",")]
+        if None in parts:
+            problem = f'mark "{state}={spans}"'
+            raise InputError(f"{problem}: give pictures, counted from 1, as in 3-6 or 8-9,12")
+        spans = [(int(part[1]), int(part[2] or part[1])) for part in parts if part]
+    several = spans if isinstance(spans, list) else [spans]
     pairs = []
     for span in several:
-        first, last = (span, span) if is_count(span, 0) else span if _is_pair(span) else (None, 0)
-        if first is None or not 0 <= first <= last < count:
+        first, last = (span, span) if is_count(span, 0) else span if _is_pair(span) else (0, 0)
+        if not 1 <= first <= last <= count:
             problem = f"a mark of {state} is not a first and a last of the {count} pictures"
-            raise InputError(f"{problem}; give two pictures of the strip, the first one first")
-        pairs.append((int(first), int(last)))
+            remedy = "give pictures of the strip, counted from 1: 9, (5, 6) or a list of several"
+            raise InputError(f"{problem}; {remedy}")
+        pairs.append((int(first) - 1, int(last) - 1))
     return pairs
 
 
 def _is_pair(span: Any) -> bool:
-    """Return whether this is two picture numbers; [3, 5] is, as (3, 5) is."""
-    several = isinstance(span, Sequence) and not isinstance(span, str)
-    return several and len(span) == 2 and all(is_count(value, -MAX_PICTURES) for value in span)
+    return isinstance(span, tuple) and len(span) == 2 and all(is_count(end, 0) for end in span)
 
 
 def _stretches(values: Sequence[Any]) -> Iterator[tuple[Any, int, int]]:

@@ -27,6 +27,7 @@ COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#9
 _WIDTH, _HEIGHT = 360, 16  # of a timeline, in pixels
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ufffe\uffff]")
 _SPREAD = f"display:flex;justify-content:space-between;width:{_WIDTH}px;opacity:.7"
+MAX_LINES = 8  # intervals of a state that are not folded away
 _CELL = "text-align:left;vertical-align:top;padding:2px 10px 2px 0"
 
 
@@ -132,28 +133,33 @@ def bars_html(
 
 def timeline_html(timeline: Timeline, history: History | None = None, skip: int = 0) -> str:
     """Return the intervals of one history as a table; with its history also what was observed.
+    Of many intervals of a state the first stand there, and below it all are folded away.
 
     skip   how many of the first notes stand elsewhere
     """
     if len(timeline.subjects) != 1:
         return f"<pre>{escaped(repr(timeline))}</pre>"
     timed = any(interval.times_s for interval in timeline)
-    rows = []
+    rows, folded = [], False
     for at, (state, texts) in enumerate(timeline.states.items()):
         colour = COLOURS[at % len(COLOURS)]
         groups: dict[str | None, list[Interval]] = {}
         for interval in timeline[state]:
             groups.setdefault(interval.description, []).append(interval)
         for text, intervals in (groups or {None: []}).items():
-            cells = [_lines(_span(i.start, i.end) for i in intervals) or timeline.without_interval]
+            shown, rest = intervals[:MAX_LINES], intervals[MAX_LINES:]
+            spans = [_span(i.start, i.end) for i in shown]
+            folded = folded or bool(rest)
+            spans += [f"… and {len(rest)} more"] if rest else []
+            cells = [_lines(spans) or timeline.without_interval]
             if timed:
-                cells.append(_lines(_whole(clock_range(i)) for i in intervals))
-            cells.append(_lines(_whole(i.trust or "") for i in intervals))
+                cells.append(_lines(_whole(clock_range(i)) for i in shown))
+            cells.append(_lines(_whole(i.trust or "") for i in shown))
             cells.append(_lines(map(escaped, texts if text is None else (text,))))
             rows.append(BarRow(state, colour, [i.window for i in intervals], cells))
     runs, times = ([], None) if history is None else (history.runs(), history.times_s)
     known = runs or [w for row in rows for w in row.windows] or [Window(0, 0)]
-    return bars_html(
+    table = bars_html(
         timeline.history_id,
         rows,
         min(w.start for w in known),
@@ -163,6 +169,18 @@ def timeline_html(timeline: Timeline, history: History | None = None, skip: int 
         observed=runs,
         notes=timeline.notes[skip:],
     )
+    if not folded:
+        return table
+    everything = table_html(
+        "",
+        ("state", "frames", *["time"] * timed, "trust"),
+        (
+            [escaped(i.state), _span(i.start, i.end), *[clock_range(i)] * timed, i.trust or ""]
+            for i in timeline
+        ),
+    )
+    summary = f"<summary>all {len(timeline)} intervals</summary>"
+    return f"<div>{table}<details>{summary}{everything}</details></div>"
 
 
 def history_html(history: History) -> str:

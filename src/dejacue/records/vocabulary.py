@@ -132,8 +132,14 @@ class Example(
 
 
 def examples_of(by_state: Mapping[Any, Any]) -> tuple[Example, ...]:
-    """Make examples of {state: frames, windows, (history, frame), rows of features, names of
-    sources}; the state None (or "none") is none of them."""
+    """Make examples of {state: frames, seconds, windows, (history, frame), rows of features, names
+    of sources}; the state None (or "none") is none of them.
+
+    Whole numbers are frames, floats are seconds, (first, last) is a range, a list is several.
+
+    >>> examples_of({"full": [3, (10, 30)], "empty": (4.5, 6.0)})
+    (<Example full: 3>, <Example full: 10-30>, <Example empty: 4.5s-6s>)
+    """
     if not isinstance(by_state, Mapping):
         raise InputError("examples: expected states with the frames that show them")
     parsed = (
@@ -150,7 +156,15 @@ def examples_of(by_state: Mapping[Any, Any]) -> tuple[Example, ...]:
 
 def _several(items: Any) -> bool:
     single = isinstance(items, str | Window | Example | np.ndarray) or _is_history_frame(items)
-    return isinstance(items, Iterable) and not single
+    return isinstance(items, Iterable) and not single and not _is_range(items)
+
+
+def _is_range(item: Any) -> bool:
+    return isinstance(item, tuple) and len(item) == 2 and all(map(_is_number, item))
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float | np.number) and not isinstance(value, bool)
 
 
 def _is_history_frame(item: Any) -> bool:
@@ -164,8 +178,15 @@ def _example(state: str | None, item: Any) -> Example:
         return Example(state, (item.start, item.end))
     if isinstance(item, bool):
         raise InputError(f"an example of {state or NONE} is a frame, not {item}")
-    if isinstance(item, int | np.integer):
-        return Example(state, (int(item), int(item)))
+    if _is_number(item) or _is_range(item):
+        first, last = (item, item) if _is_number(item) else item
+        whole = [isinstance(value, int | np.integer) for value in (first, last)]
+        if whole[0] != whole[1]:
+            problem = f"an example of {state or NONE} is from {first} to {last}"
+            raise InputError(f"{problem}; give two frames (whole numbers) or two seconds (floats)")
+        if whole[0]:
+            return Example(state, (int(first), int(last)))
+        return Example(state, (float(first), float(last)), "seconds")
     if _is_history_frame(item):
         return from_history(state, *item)
     if isinstance(item, np.ndarray) and item.ndim == 1 and item.dtype.kind == "f":
@@ -173,8 +194,8 @@ def _example(state: str | None, item: Any) -> Example:
     if isinstance(item, str):
         return from_text(state, item)
     raise InputError(
-        f"an example of {state or NONE} is a frame, a Window, (history, frame), a row of features "
-        f"or the name of a picture, not {reprlib.repr(item)}"
+        f"an example of {state or NONE} is a frame, (first, last), (history, frame), a row of "
+        f"features or the name of a picture, not {reprlib.repr(item)}"
     )
 
 
@@ -232,8 +253,7 @@ def _checked_span(span: Any, unit: str) -> tuple[float, float]:
         raise InputError(f"an example at {span!r:.40}: give (first, last)")
     first, last = span
     for value in (first, last):
-        real = isinstance(value, int | float | np.number) and not isinstance(value, bool)
-        if not real or not -MAX_FRAME <= value <= MAX_FRAME:  # nor is NaN
+        if not _is_number(value) or not -MAX_FRAME <= value <= MAX_FRAME:  # nor is NaN
             raise InputError("an example is at a frame or a second, given as a number within ±2^53")
         if unit != "seconds" and value != int(value):
             raise InputError(f"an example at {value!r}: give a whole frame number, or seconds")
@@ -344,7 +364,7 @@ class Vocabulary:
     def _check_examples(self, states: Mapping[str, Any], exemplified: set[str]) -> None:
         for state in exemplified - set(states):
             raise unknown("state of an example", state, states)
-        changes = examples_of({None: self.changes})
+        changes = examples_of({None: list(self.changes)})
         for change in changes:
             if change.span is None or change.span[0] != change.span[1]:
                 raise _refusal(f"a change is at a single frame, not at {change.name}")
@@ -376,15 +396,17 @@ class Vocabulary:
         changes: Any = (),
         **states: Any,
     ) -> Vocabulary:
-        """Return it with more examples: ``with_examples(empty=[12, 40], filled=Window(90, 120))``.
+        """Return it with more examples: ``with_examples(empty=[12, 40], filled=(90, 120))``.
 
-        Each state has a frame of the history that is read, a Window of frames, or several of them;
-        or, from elsewhere: (history, frame), a row of features, the name of a picture. The state
-        None (or "none") says that none of the states holds there.
+        Each state has a frame of the history that is read, a range of frames (first, last), or a
+        list of several; a float is a second; or, from elsewhere: (history, frame), a row of
+        features, the name of a picture. The state None (or "none") says that none of the states
+        holds there.
 
         changes   frames at which one state ends and another begins
         """
         added = (*examples_of(examples or {}), *examples_of(states))
+        changes = list(changes) if isinstance(changes, tuple) else changes  # none is a range
         return replace(
             self,
             examples=_distinct((*self.examples, *added)),

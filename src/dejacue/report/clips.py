@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+import math
+import tempfile
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from dejacue.atomic import TEMPORARY, remove_left_file
 from dejacue.errors import InputError
 from dejacue.files.histories import file_name
 from dejacue.records import History, Timeline
+from dejacue.records.arrays import Pixels
 from dejacue.video.video import open_video, write_video
 
 DEFAULT_RATE = 25.0  # frames per second
+# Of the copy in a page. 480 lines at this quality take 2 to 4 KB a frame.
+COPY_LINES, MAX_COPY_BYTES, COPIED_FRAMES = 480, 8_000_000, 2_500
+COPY_OPTIONS = {"crf": "30", "mbtree": "0", "movflags": "faststart"}
 
 
 def cut_clips(
@@ -37,6 +45,39 @@ def cut_clips(
         else:
             clips.append(write_video(path, images, DEFAULT_RATE))
     return clips
+
+
+def small_copy(video: str, *, max_bytes: int = MAX_COPY_BYTES, **options: Any) -> tuple[bytes, int]:
+    """Return the video as an .mp4 that fits into a page, of the same timestamps, and of how many
+    frames one was taken. ``options`` are those of ``open_video``."""
+    opened = open_video(video, **options)
+    step = -(-(opened.length or 1) // COPIED_FRAMES)
+    with tempfile.TemporaryDirectory() as folder:
+        while True:
+            frames, again = (opened.thinned(step) for _ in range(2))
+            times = [frame.time_s or 0.0 for frame in frames.lazy_frames()]
+            average = (len(times) - 1) / times[-1] if times[-1] > 0 else DEFAULT_RATE
+            path = write_video(
+                Path(folder, "copy.mp4"),
+                (_scaled(frame.image) for frame in again),
+                min(max(average, 0.001), 1000),
+                times_s=[time_s - times[0] for time_s in times],
+                options=COPY_OPTIONS,
+            )
+            size = path.stat().st_size
+            if size <= max_bytes or len(times) == 1:
+                return path.read_bytes(), step
+            step = max(step + 1, math.ceil(1.2 * step * size / max_bytes))
+
+
+def _scaled(image: Pixels) -> Pixels:
+    from PIL import Image
+
+    height, width = image.shape[:2]
+    if height <= COPY_LINES:
+        return image
+    size = max(1, round(width * COPY_LINES / height)), COPY_LINES
+    return np.asarray(Image.fromarray(image).resize(size, reducing_gap=2.0))
 
 
 def remove_clips(folder: Path) -> None:

@@ -62,6 +62,7 @@ def report_page(
     crops: Pictures = (),
     video: str | None = None,
     film: str | None = None,
+    copy: tuple[bytes, int] | None = None,
     object: str | None = None,
     doubts: Doubts = (),
     tracker: str | None = None,
@@ -78,6 +79,8 @@ def report_page(
     crops             the same of the object alone, shown under the thumbnail of their frame
     video, object     their names, for the heading
     film              the path of the video relative to the page, which plays it
+    copy              instead: a small .mp4 of it, which the page contains, and of how many frames
+                      one is in it
     doubts, tracker   (window in frames of the file, sentence): where the tracker may be wrong
     objects           PNG of all objects that were found by name
     named             state (None: none of them) → windows in which a person says that it holds
@@ -101,7 +104,8 @@ def report_page(
         version=__version__,
         title=history.id,
         film=film,
-        address=None if film is None else quote(os.fsencode(film)),
+        copied=copy and copy[1],
+        address=_address(film, copy),
         facts=page.facts(video, object, tracker),
         notes={kind: [n for n in timeline.notes if n.severity == kind] for kind in SEVERITIES},
         pictures=page.pictures(thumbnails, dict(crops)),
@@ -116,6 +120,12 @@ def report_page(
         settings=list(page.settings()),
     )
     return printable(text)  # last, so that it holds for every text in it
+
+
+def _address(film: str | None, copy: tuple[bytes, int] | None) -> str | None:
+    if copy is not None:
+        return f"data:video/mp4;base64,{base64.b64encode(copy[0]).decode()}"
+    return None if film is None else quote(os.fsencode(film))
 
 
 def finding_html(history: History, timeline: Timeline, *, thumbnails: Pictures = ()) -> str:
@@ -202,7 +212,7 @@ class _Page:
         share = f"{100 * len(history) / self.axis.span:.0f}\N{NO-BREAK SPACE}%"
         when += f": {len(history)} of {self.axis.span} ({share}) in {counted(len(runs), 'run')}"
         rows = {
-            "Object": object or history.id,
+            "Object": object,
             "Video": video,
             "Tracker": tracker,
             "Encoder": self.timeline.encoder or history.encoder or "unnamed",

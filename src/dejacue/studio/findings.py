@@ -26,6 +26,7 @@ from dejacue.method.strips import Border, Strip, marked, open_borders
 from dejacue.models.trackers import read_notes
 from dejacue.records import Example, Note, Vocabulary
 from dejacue.records.note import in_order
+from dejacue.records.vocabulary import NONE
 from dejacue.report.exports import EXPORTS
 from dejacue.studio.errors import NotThere, check_revision
 from dejacue.studio.models import (
@@ -238,10 +239,10 @@ def _needs_marks(words: WordsModel) -> bool:
 def _first_marks(body: MarkBody) -> list[ExampleModel]:
     """Return an example of each state that is marked on a strip."""
     return [
-        ExampleModel(state=state, start=body.frames[first], end=body.frames[last])
+        ExampleModel(state=state, start=body.frames[first - 1], end=body.frames[last - 1])
         for state, spans in body.marks.items()
         for first, last in spans[:1]
-        if state in (body.states or ()) and 0 <= first <= last < len(body.frames)
+        if state in (body.states or ()) and 1 <= first <= last <= len(body.frames)
     ]
 
 
@@ -269,7 +270,9 @@ def mark(id: Id, body: MarkBody, studio: StudioDep, finding: FindingDep) -> Json
     again = reread(studio, finding, words, body)
     pictures = Strip(again.history, frames, (None,) * len(frames), _border(body.border))
     spans: dict[str | None, Any] = dict(body.marks.items())
-    known = marked(again.history, again.vocabulary, pictures, spans, new_states=body.states or ())
+    for state in set(spans) - {NONE, *again.vocabulary.states, *(body.states or ())}:
+        raise unknown("state", state, again.vocabulary.states)
+    known = marked(again.history, again.vocabulary, pictures, spans)
     return {
         "examples": [_mark(again, example) for example in known.examples],
         "borders": [border._asdict() for border in open_borders(again.history, known)],
@@ -290,7 +293,7 @@ def save(id: Id, body: SaveBody, studio: StudioDep) -> Json:
             raise InputError(f'"{body.folder}" contains other files; give another folder')
     with studio.saving:
         check_revision(body.revision, studio.revision(folder), body.folder or id)
-        finding.write(folder)
+        finding.save(folder)
         studio.workspace.changed()
         revision = studio.revision(folder)
     return {**draw(studio, studio.workspace.finding_id(folder), finding), "revision": revision}
@@ -327,7 +330,7 @@ def export(id: Id, kind: str, studio: StudioDep, finding: FindingDep) -> Respons
     if kind not in EXPORTS:
         raise unknown("export", kind, [*EXPORTS, "report"])
     with tempfile.TemporaryDirectory() as folder:
-        path = finding.export(kind, Path(folder, "export"))
+        path = finding.export(Path(folder, "export"), kind)
         name = f"{name}{EXPORTS[kind].suffix}"
         return _attached(path.read_bytes(), name, "application/octet-stream")
 

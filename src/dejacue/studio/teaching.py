@@ -199,7 +199,7 @@ def _find_and_write(studio: Studio, target: Target, progress: Progress) -> str |
     with studio.saving:
         if studio.revision(folder) != before:
             return None  # a person has saved it since
-        finding.write(folder)
+        finding.save(folder)
     studio.workspace.changed()
     return text
 

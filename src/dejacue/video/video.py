@@ -15,7 +15,7 @@ import math
 import operator
 import os
 import re
-from collections.abc import Generator, Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import astuple, dataclass, replace
 from fractions import Fraction
@@ -28,6 +28,7 @@ from numpy.typing import NDArray
 
 from dejacue.atomic import write_whole
 from dejacue.errors import InputError, brief, in_file, unknown
+from dejacue.video import arrays
 from dejacue.video._containers import Container
 from dejacue.video._rgb import LazyFrame
 from dejacue.video._sampling import FrameChoice, Picture, Source, Unreadable, is_between
@@ -88,9 +89,10 @@ class Video:
     ``length`` is the number of indices to expect, None where the header does not say: exact for
     images, and for most .mp4 sampled by ordinals, else an estimate. ``key`` changes with the files
     or the sampling, not with the folder they are in. ``rate`` is the frames a second that the
-    header of a file states. A frame that cannot be decoded keeps its index, is not yielded, and is
-    reported in ``problems``, which describes the last pass; so is a file that ends too early, which
-    of several video streams is used, and where recordings were joined.
+    header of a file states, and ``in_memory`` says that it has no file. A frame that cannot be
+    decoded keeps its index, is not yielded, and is reported in ``problems``, which describes the
+    last pass; so is a file that ends too early, which of several video streams is used, and where
+    recordings were joined.
 
     >>> video = open_video("cup.mp4", fps=2)
     >>> video.name, video.rate, video.length, video.problems
@@ -106,6 +108,7 @@ class Video:
     ) -> None:
         self.path, self.name, self.key = path, source.name, key
         self._source, self._sampling, self._errors = source, sampling, errors
+        self.in_memory = isinstance(source, arrays.Arrays)
         self.rate = source.rate if isinstance(source, Container) else None
         self._notes: list[str] = source.notes if isinstance(source, Container) else []
         self._problems: list[str] = []
@@ -272,7 +275,7 @@ class Video:
 
 
 def open_video(
-    path: str | os.PathLike[str],
+    path: Any,
     *,
     start: int | None = None,
     end: int | None = None,
@@ -286,6 +289,8 @@ def open_video(
     stream: int | None = None,
 ) -> Video:
     """Open a video file, a folder of images, or a glob pattern of images; only headers are read.
+    Or frames: a list, array (T, H, W, 3) or generator of them, or the decoder of another library
+    (decord, torchcodec); ``rate``, or else ``fps``, are then their frames a second.
 
     ``start`` to ``fps`` are those of FrameChoice. ``rate`` (images a second) gives times to images.
     ``errors`` says what to do with a frame that cannot be decoded: "skip" or "fail". ``threads``
@@ -296,15 +301,22 @@ def open_video(
     [0.4, 0.5, 0.6]
     >>> [frame.name for frame in open_video("pictures", rate=10, stride=2)]
     ['cup1', 'cup10']
+    >>> [frame.time_s for frame in open_video([np.zeros((32, 64, 3), np.uint8)] * 3, fps=10)]
+    [0.0, 0.1, 0.2]
     """
-    name = os.fspath(path)
+    in_memory = not isinstance(path, str | os.PathLike)
+    name = arrays.NAME if in_memory else os.fspath(path)
+    if in_memory and rate is None and (rate := arrays.rate_of(path)) is None:
+        rate, fps = fps, None
     with in_file(_ADDRESS.sub(r"\1//", name)):
         if errors not in ERRORS:
             raise unknown("errors", errors, ERRORS)
         if rate is not None and not is_between(rate, *RATES):
             raise InputError(f"rate {brief(rate)} is invalid; give 1e-9 to 1e9 images per second")
         sampling = FrameChoice(start, end, start_s, end_s, 1 if stride is None else stride, fps)
-        source = open_source(name, rate, threads, stream)
+        source: Source = (
+            arrays.Arrays(path, rate) if in_memory else open_source(name, rate, threads, stream)
+        )
     return Video(name, source, sampling, errors, _key(source, sampling, rate))
 
 
@@ -353,12 +365,14 @@ def write_video(
     *,
     codec: str = "libx264",
     times_s: Iterable[float] | None = None,
+    options: Mapping[str, str] | None = None,
 ) -> Path:
     """Write (H, W, 3) RGB frames of one size as .mp4, .mov or .mkv; the file appears whole or not
     at all.
 
     An odd height or width is made even by repeating the last pixels. With ``times_s``, one per
     frame and increasing, the rate varies. Where FFmpeg was built without x264, MPEG-4 is written.
+    ``options`` are those of the codec; default: of high quality.
 
     >>> black = np.zeros((32, 64, 3), np.uint8)
     >>> path = write_video("black.mp4", [black] * 3, 10, times_s=[0.0, 0.1, 0.5])
@@ -378,7 +392,7 @@ def write_video(
                     odd = ((0, image.shape[0] % 2), (0, image.shape[1] % 2), (0, 0))
                     image = np.pad(image, odd, mode="edge")
                 if stream is None:
-                    stream = container.add_stream(codec, rate=exact, options=_QUALITY[codec])
+                    stream = container.add_stream(codec, rate=exact, options=dict(quality))
                     stream.height, stream.width = image.shape[:2]
                     stream.pix_fmt = "yuv420p"
                     stream.codec_context.time_base = base
@@ -403,7 +417,9 @@ def write_video(
     with in_file(os.fspath(path)):
         if not 0.001 <= rate <= 1000:
             raise InputError(f"rate {rate} is invalid; give 0.001 to 1000 frames per second")
-        codec = codec if codec in av.codecs_available else "mpeg4"
+        quality = _QUALITY.get(codec, {}) if options is None else options
+        if codec not in av.codecs_available:
+            codec, quality = "mpeg4", _QUALITY["mpeg4"]
         exact = Fraction(rate).limit_denominator(1001)
         base = 1 / exact
         stamps: Iterable[int] = itertools.count()

@@ -256,7 +256,7 @@ def _strip(entry: ReleaseEntry) -> tuple[Strip, Marks]:
         for window in windows:
             inside = [k for k, frame in enumerate(frames) if frame in window]
             if inside:
-                marks.setdefault(state, []).append((inside[0], inside[-1]))
+                marks.setdefault(state, []).append((inside[0] + 1, inside[-1] + 1))
     return Strip(history, frames, (None,) * len(frames)), marks
 
 

@@ -176,7 +176,7 @@ def _marks(truth: list[str | None], rng: np.random.Generator, wrong: float) -> M
         steps = rng.choice([-1, 1], 2) * (rng.random(2) < wrong)
         low, high = max(after, low + int(steps[0])), min(len(truth) - 1, high + int(steps[1]))
         if low <= high:
-            marks.setdefault(state, []).append((low, high))
+            marks.setdefault(state, []).append((low + 1, high + 1))  # pictures count from 1
             after = high + 1
     return marks
 

@@ -45,7 +45,7 @@ function play(frame) {
 }
 const chart = timeline(place, scene, { clock: scene.times ? "seconds" : "frames", wheel: "focus", on: { look, seek: play } });
 if (film) {
-  const lost = () => { film.hidden = true; find(".film figcaption").hidden = false; };
+  const lost = () => { film.hidden = true; find(".film .lost").hidden = false; };
   if (film.error) lost();
   film.addEventListener("error", lost);
   film.requestVideoFrameCallback?.((now, { mediaTime }) => { if (!film.currentTime) zero = mediaTime; });

@@ -10,14 +10,14 @@ import { NO_NONE } from "./words.js";
 const PICTURES = 12, AT_A_BORDER = 8;
 const CURSORS = { ArrowLeft: -1, ArrowRight: 1, Home: -Infinity, End: Infinity }, LINES = { ArrowUp: -1, ArrowDown: 1 };
 
-// Stretches of pictures with one label: {state: [[first, last], …]}; null is none of the states, undefined nothing.
+// Stretches of pictures with one label: {state: [[first, last], …]}, pictures counted from 1; null is none of the states, undefined nothing.
 // apart(n): what lies between picture n and the one before it stays, though they have one label
 function marksOf(labels, apart) {
   const marks = { __proto__: null };
   labels.forEach((label, at) => {
     if (label === undefined) return;
     const spans = marks[label ?? "none"] ??= [];
-    if (at && labels[at - 1] === label && !apart(at)) spans.at(-1)[1] = at; else spans.push([at, at]);
+    if (at && labels[at - 1] === label && !apart(at)) spans.at(-1)[1] = at + 1; else spans.push([at + 1, at + 1]);
   });
   return marks;
 }
