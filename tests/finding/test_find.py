@@ -803,7 +803,7 @@ def test_a_notebook_gets_a_bar_and_others_silence(monkeypatch) -> None:
 def test_clips_of_other_answers_are_removed(dejacue, first, tmp_path, monkeypatch) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "other.yaml").write_text("empty: empty cup\nfull: full cup\n")
-    first.write(tmp_path / "out")
+    first.save(tmp_path / "out")
     ran = dejacue("find", "out", "-v", "other.yaml", "-o", "cut", "--cut")
     assert ran.code == 0
     assert len(list((tmp_path / "cut" / "clips").iterdir())) == 2
@@ -812,7 +812,7 @@ def test_clips_of_other_answers_are_removed(dejacue, first, tmp_path, monkeypatc
 
 
 def test_a_finding_of_another_version_is_one_sentence(dejacue, first, tmp_path) -> None:
-    first.write(tmp_path / "out")
+    first.save(tmp_path / "out")
     damage(tmp_path / "out", lambda text: text.replace("finding/3", "finding/4"))
     ran = dejacue("find", tmp_path / "out")
     assert (ran.code, ran.out, ran.err.count("\n")) == (2, "", 1)

@@ -260,14 +260,19 @@ class Decoder:
         self._file, self._pts, self._starts = file, index.pts or array("q"), index.starts
         self._threads = "AUTO"
         self._container: Any = None
+        self._stream: Any = None
+        self._frames: Iterator[Any] = iter(())
         self._drained = True  # packets behind the last one were left out
         self._last = -1  # the number of the frame that came out last
         self._until: int | None = None  # the stamp behind which no packet is needed
 
     def close(self) -> None:
+        """Close the file, and let go of the codec: one that a cycle keeps until it is collected
+        would be freed in a process that is forked meanwhile, which has none of its threads."""
         if self._container is not None:
             self._container.close()
-            self._container = None
+            self._container = self._stream = self._held = None
+            self._frames = iter(())
 
     def is_far(self, last: int, number: int) -> bool:
         """Return whether to start anew is quicker than to decode on from the last one."""
