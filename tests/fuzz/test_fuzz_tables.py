@@ -99,7 +99,7 @@ def test_an_altered_table_is_read_or_refused(tmp_path, make, suffix, read) -> No
 
 def test_an_altered_folder_of_a_finding_is_read_or_refused(tmp_path) -> None:
     finding = found()
-    check_altered(tmp_path, finding.write, lambda rng, folder: Finding.read(folder))
+    check_altered(tmp_path, finding.save, lambda rng, folder: Finding.read(folder))
 
 
 # Small files that unfold

@@ -600,7 +600,8 @@ class FindingStrip(Strip):
             return
         from PIL import Image
 
-        Image.open(io.BytesIO(self._repr_png_())).show(f"strip of {self.history.id}")
+        with Image.open(io.BytesIO(self._repr_png_()), formats=("PNG",)) as picture:
+            picture.show(f"strip of {self.history.id}")
 
     def _repr_png_(self) -> bytes:
         from dejacue.report.contact_sheet import strip_sheet
