@@ -216,7 +216,7 @@ def long_finding(root: Path, frames: int) -> None:
     finding = Finding.read(root / "cup")
     rows = np.resize(np.arange(len(finding.history)), frames)
     history = History(finding.history.features[rows], id="long", encoder=finding.history.encoder)
-    replace(finding, history=history, thumbnails={}, crops={}).with_words().write(root / "long")
+    replace(finding, history=history, thumbnails={}, crops={}).with_words().save(root / "long")
 
 
 def main() -> None:

@@ -75,7 +75,7 @@ def long_finding(root: Path, frames: int) -> None:
     provenance = replace(finding.provenance, video=str(root / "long.mp4"), masks=None)
     replace(
         finding, history=history, provenance=provenance, thumbnails={}, crops={}
-    ).with_words().write(root / "long")
+    ).with_words().save(root / "long")
 
 
 def working_ms(session: Any) -> float:

@@ -7,6 +7,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from helpers.errors import refused
 
 from dejacue import Sampling, Store, find, ingest, load_encoder, open_masks, open_video
 from dejacue.finding._encode import stride_for
@@ -112,8 +113,10 @@ def test_what_is_there_keeps_the_pace_it_was_made_with(find_slowly, slow, scene,
     again = find(scene / "scene.mp4", words, **options, folder=tmp_path / "folder1")
     assert again.history.frames_looked_at == 20
     assert list(again.named) == ["full"]
-    stated = find_slowly(folder=tmp_path / "folder1", sampling=Sampling(stride=1))
-    assert stated.history.frames_looked_at == 60
+    with refused(tmp_path / "folder1", "what was named in it would be lost"):
+        find_slowly(folder=tmp_path / "folder1", sampling=Sampling(stride=1))
+    stated = find_slowly(folder=tmp_path / "folder0", sampling=Sampling(stride=2))
+    assert stated.history.frames_looked_at == 30
 
 
 @pytest.mark.parametrize(
