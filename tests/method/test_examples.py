@@ -176,7 +176,7 @@ def test_every_engine_reads_examples_the_same_way():
     for readout in ("contrast", "timeline"):
         windows = [
             [
-                (m.state, m.window, pytest.approx(m.score, rel=1e-4))
+                (m.state, m.window, pytest.approx(m.score, rel=2e-5))
                 for m in locate(sample.history, named, readout=readout, kernel=e)
             ]
             for e in ENGINES

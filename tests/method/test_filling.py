@@ -167,7 +167,7 @@ def test_every_call_and_every_kernel_gives_the_same_answer(with_times):
         assert [structs.replace(interval, score=0.0) for interval in plain] == [
             structs.replace(interval, score=0.0) for interval in alone
         ]
-        assert [i.score for i in plain] == pytest.approx([i.score for i in alone], rel=1e-4)
+        assert [i.score for i in plain] == pytest.approx([i.score for i in alone], rel=2e-5)
         whole = analyse(history, words)
         assert [structs.replace(interval, confidence=None) for interval in whole] == alone.intervals
         assert all(

@@ -253,7 +253,7 @@ def test_the_command_line_writes_a_strip_and_takes_marks(tmp_path, dejacue, monk
     named = Finding.read(out).named
     assert Window(frames[2], frames[4]) in named["full"]
     assert named["empty"] == [Window(frames[0], frames[0]), Window(frames[8], frames[11])]
-    for bad in ("full", "full=0", "full=a", "full=3-99", "full=5-3"):
+    for bad in ("full", "full=0", "full=a", "full=3-99", "full=5-3", "emtpy=1-3"):
         assert dejacue("find", out, "--mark", bad).code == 2
     assert dejacue("find", out, "--strip", "-r", "published").code == 2
     answers = iter(["full=9-2", "full=3-6 'half full'=8", ""])

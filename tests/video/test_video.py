@@ -1068,7 +1068,14 @@ def test_fractional_rates_are_kept(tmp_path):
     ("frames", "options", "fact"),
     [
         ([], {}, "frames"),
+        ([picture(0), picture(0)[:-2]], {}, "frame 1"),
+        ([picture(0).astype(float)], {}, "frame 0"),
+        ([picture(0)[..., 0]], {}, "frame 0"),
+        ([picture(0)] * 2, {"times_s": [0.0, 0.0]}, 0.0),
+        ([picture(0)] * 2, {"times_s": [-1.0, 0.0]}, -1.0),
+        ([picture(0)] * 2, {"times_s": [0.0]}, "frame 1 has the time None"),
         ([picture(0)], {"rate": 0}, "rate 0"),
+        ([picture(0)], {"codec": "libx265x"}, "libx265x"),
     ],
 )
 def test_what_cannot_be_written_leaves_nothing_behind(tmp_path, frames, options, fact):
@@ -1076,6 +1083,11 @@ def test_what_cannot_be_written_leaves_nothing_behind(tmp_path, frames, options,
     with refused(path, fact):
         write_video(path, frames, **{"rate": RATE, **options})
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_name_without_a_known_suffix_is_refused(tmp_path):
+    with refused(tmp_path / "cup.xyz", "a video is written as .mp4, .mov, .mkv"):
+        write_video(tmp_path / "cup.xyz", pictures(), RATE)
 
 
 def test_frames_that_fail_on_the_way_leave_the_old_file(tmp_path):

@@ -32,7 +32,7 @@ from dejacue.cli.tables import (
     timeline_table,
     videos_table,
 )
-from dejacue.errors import DejaCueError, InputError
+from dejacue.errors import DejaCueError, InputError, unknown
 from dejacue.finding.request import FindRequest, Lazy, asked_fields, unwrapped
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ def _readout_settings(name: str) -> list[str]:
 
 @dataclass(frozen=True)
 class Outputs:
-    """What ``find`` shows, asks and writes: its options beside those of a request.
+    """Says what ``find`` shows, asks and writes: its options beside those of a request.
 
     states   names of those that are typed, for whoever is asked to mark them
     words    a file and its text: the words that are typed
@@ -514,7 +514,7 @@ def _with_marks(
 
         strip = finding.strip()
         if outputs.marks is not None:
-            finding = finding.mark(strip, outputs.marks, **options)
+            finding = _marked(finding, strip, outputs.marks, options)
             strip = finding.strip()  # with what is believed now
         if outputs.strip and finding.meaningless is None:
             written(strip)
@@ -532,6 +532,21 @@ def _with_marks(
             say(f"mark its pictures: give the same command with {form}", stderr=True)
         answers.append(finding)
     return answers
+
+
+def _marked(
+    finding: Finding, strip: FindingStrip, marks: Marks, options: Mapping[str, Any]
+) -> Finding:
+    """Return the finding with the marks; refuse a name that is none of the states in words: on the
+    command line it is misspelt."""
+    from dejacue.records.vocabulary import NONE
+
+    words = finding.vocabulary
+    if words is not None and words.has_text:
+        for state in marks:
+            if state not in (None, NONE, *words.states):
+                raise unknown("state", state, [*words.states, NONE])
+    return finding.mark(strip, marks, **options)
 
 
 def is_interactive() -> bool:
@@ -555,7 +570,7 @@ def _asked(
         if not line.strip():
             return None
         try:
-            return finding.mark(strip, _marks(shlex.split(line)), **options)
+            return _marked(finding, strip, _marks(shlex.split(line)), options)
         except (InputError, ValueError) as error:  # the latter: a quote that does not end
             say(str(error), stderr=True)
 

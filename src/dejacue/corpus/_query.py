@@ -85,8 +85,8 @@ class Chunk(NamedTuple):
 
 
 class Asked(NamedTuple):
-    """What is looked for, where and how; centre: what objects look like (None: what the words have
-    in common)."""
+    """A question to a store: what is looked for, where and how; centre: what objects look like
+    (None: what the words have in common)."""
 
     vocabulary: Vocabulary
     readout: str | Readout

@@ -41,7 +41,7 @@ Text = str | None | Mapping[str, str | None]  # for all histories, or by id
 
 
 class Stored(NamedTuple):
-    """What a store says of a history: ``frames`` observed frames, in ``runs`` runs, from start
+    """The entry of a history in a store: ``frames`` observed frames, in ``runs`` runs, from start
     to end; the seconds [start_s, end_s) that they cover; the columns of its manifest."""
 
     id: str

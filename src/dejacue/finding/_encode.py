@@ -264,7 +264,7 @@ def recipe(video: Video, masks: Masks, info: EncoderInfo, mask_ids: MaskIds) -> 
 
 
 class Crop(NamedTuple):
-    """What an encoder is given of one object in one frame.
+    """Holds what an encoder is given of one object in one frame.
 
     key      bytes that the pixels determine
     which    the object, as ``crops`` is given them

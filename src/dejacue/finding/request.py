@@ -91,7 +91,7 @@ def loaded_encoder(encoder: "Encoder | str | Lazy | None") -> "Encoder":
 
 
 class OptionText(NamedTuple):
-    """What stands beside the type of a field: group and help of its option, its type as it is
+    """Holds what stands beside the type of a field: group and help of its option, its type as it is
     written in a file or typed, and the names of the option where they are not that of the field."""
 
     group: str
@@ -149,7 +149,7 @@ class Sampling:
 
 @dataclass(frozen=True)
 class FindRequest:
-    """What ``find`` is asked; it explains the fields.
+    """Says what ``find`` is asked, which explains the fields.
 
     A part may also be given with those of its options that are rarely changed, and is then opened
     or loaded when it is needed (Lazy).

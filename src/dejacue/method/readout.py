@@ -64,7 +64,7 @@ MISSING = {  # in the columns of histories without
 
 
 class Windows(NamedTuple):
-    """What is found in one history, in columns: first and last positions of observed frames.
+    """Lists what is found in one history, in columns: first and last positions of observed frames.
 
     state       number of the state of each window; None: there is one for each description
     confirmed   whether a person has named a frame of it

@@ -77,7 +77,7 @@ def as_teachers(like: Any) -> tuple[Confirmed, ...]:
 
 @dataclass(frozen=True, eq=False)
 class Lesson:
-    """What a teacher shows: unit frames (N, d), which of them are in each state, differences."""
+    """Holds what a teacher shows: unit frames (N, d), those in each state, differences."""
 
     history: History
     frames: Floats

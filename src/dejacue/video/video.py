@@ -367,8 +367,7 @@ def write_video(
     times_s: Iterable[float] | None = None,
     options: Mapping[str, str] | None = None,
 ) -> Path:
-    """Write (H, W, 3) RGB frames of one size as .mp4, .mov or .mkv; the file appears whole or not
-    at all.
+    """Write (H, W, 3) RGB frames as .mp4, .mov or .mkv; the file appears whole or not at all.
 
     An odd height or width is made even by repeating the last pixels. With ``times_s``, one per
     frame and increasing, the rate varies. Where FFmpeg was built without x264, MPEG-4 is written.
@@ -380,52 +379,92 @@ def write_video(
     [0.0, 0.1, 0.5]
     """
     import av
-    from av.video import reformatter as colours
 
-    def encode(out: IO[bytes]) -> None:
-        stream: Any = None
-        converter = colours.VideoReformatter()
-        before = -1
-        with av.open(out, "w", format=_FORMATS[Path(path).suffix.lower()]) as container:
-            for image, stamp in zip(frames, stamps, strict=False):  # stamps may count for ever
-                if image.shape[0] % 2 or image.shape[1] % 2:
-                    odd = ((0, image.shape[0] % 2), (0, image.shape[1] % 2), (0, 0))
-                    image = np.pad(image, odd, mode="edge")
-                if stream is None:
-                    stream = container.add_stream(codec, rate=exact, options=dict(quality))
-                    stream.height, stream.width = image.shape[:2]
-                    stream.pix_fmt = "yuv420p"
-                    stream.codec_context.time_base = base
-                    # tag the colours as BT.709: players guess where nothing is tagged
-                    stream.codec_context.colorspace = colours.Colorspace.ITU709
-                    stream.codec_context.color_primaries = colours.ColorPrimaries.BT709
-                    stream.codec_context.color_trc = colours.ColorTrc.BT709
-                    stream.codec_context.color_range = colours.ColorRange.MPEG
-                frame = converter.reformat(
-                    av.VideoFrame.from_ndarray(image, format="rgb24"),
-                    format="yuv420p",
-                    dst_colorspace=colours.Colorspace.ITU709,
-                    dst_color_range=colours.ColorRange.MPEG,
-                )
-                frame.pts = before = max(before + 1, stamp)
-                frame.time_base = base
-                container.mux(stream.encode(frame))
-            if stream is None:
-                raise InputError("there are no frames to write")
-            container.mux(stream.encode())
-
-    with in_file(os.fspath(path)):
+    name = os.fspath(path)
+    with in_file(name):
+        kind = _FORMATS.get(Path(name).suffix.lower())
+        if kind is None:
+            problem = f"a video is written as {', '.join(_FORMATS)}"
+            raise InputError(f"{problem}; use one of these suffixes")
         if not 0.001 <= rate <= 1000:
             raise InputError(f"rate {rate} is invalid; give 0.001 to 1000 frames per second")
-        quality = _QUALITY.get(codec, {}) if options is None else options
         if codec not in av.codecs_available:
-            codec, quality = "mpeg4", _QUALITY["mpeg4"]
+            if codec != "libx264":
+                raise unknown("codec", codec, ("libx264", "mpeg4"))
+            codec, options = "mpeg4", None
         exact = Fraction(rate).limit_denominator(1001)
-        base = 1 / exact
-        stamps: Iterable[int] = itertools.count()
-        if times_s is not None:
-            base, stamps = Fraction(1, _TICKS), (round(time_s * _TICKS) for time_s in times_s)
+        base = 1 / exact if times_s is None else Fraction(1, _TICKS)
+        stamped = _stamped(frames, times_s)
+        first = next(stamped, None)
+        if first is None:
+            raise InputError("there are no frames to write")
+        quality = dict(_QUALITY.get(codec, {}) if options is None else options)
+        everything = itertools.chain([first], stamped)
         try:
-            return write_whole(path, encode)
+            return write_whole(
+                path, lambda out: _encode(out, kind, codec, quality, exact, base, everything)
+            )
         except av.FFmpegError as error:
             raise InputError(f"cannot be written with {codec} ({error.strerror})") from None
+
+
+def _stamped(
+    frames: Iterable[NDArray[np.uint8]], times_s: Iterable[float] | None
+) -> Iterator[tuple[int, NDArray[np.uint8]]]:
+    """Yield every frame, checked and of even size, with its number or its time in ticks."""
+    times = None if times_s is None else iter(times_s)
+    shape, before = None, -1
+    for at, frame in enumerate(frames):
+        image = np.asarray(frame)
+        if image.dtype != np.uint8 or image.ndim != 3 or image.shape[2] != 3 or not image.size:
+            problem = f"frame {at} is {image.dtype} of shape {image.shape}"
+            raise InputError(f"{problem}; give uint8 (height, width, 3)")
+        shape = shape or image.shape
+        if image.shape != shape:
+            raise InputError(f"frame {at} has shape {image.shape}, but the first frame has {shape}")
+        stamp = at
+        if times is not None:
+            time_s = next(times, None)
+            if time_s is None or not before < time_s * _TICKS < 2**53:
+                problem = f"frame {at} has the time {time_s}"
+                raise InputError(f"{problem}; times must start at 0 and increase")
+            stamp = before = max(before + 1, round(time_s * _TICKS))
+        odd = ((0, shape[0] % 2), (0, shape[1] % 2), (0, 0))
+        yield stamp, np.pad(image, odd, mode="edge") if shape[0] % 2 or shape[1] % 2 else image
+
+
+def _encode(
+    out: IO[bytes],
+    kind: str,
+    codec: str,
+    quality: dict[str, str],
+    rate: Fraction,
+    base: Fraction,
+    stamped: Iterator[tuple[int, NDArray[np.uint8]]],
+) -> None:
+    import av
+    from av.video import reformatter as colours
+
+    with av.open(out, "w", format=kind) as container:
+        stream: Any = None
+        converter = colours.VideoReformatter()
+        for stamp, image in stamped:
+            if stream is None:
+                stream = container.add_stream(codec, rate=rate, options=quality)
+                stream.height, stream.width = image.shape[:2]
+                stream.pix_fmt = "yuv420p"
+                stream.codec_context.time_base = base
+                # tag the colours as BT.709: players guess where nothing is tagged
+                stream.codec_context.colorspace = colours.Colorspace.ITU709
+                stream.codec_context.color_primaries = colours.ColorPrimaries.BT709
+                stream.codec_context.color_trc = colours.ColorTrc.BT709
+                stream.codec_context.color_range = colours.ColorRange.MPEG
+            frame = converter.reformat(
+                av.VideoFrame.from_ndarray(image, format="rgb24"),
+                format="yuv420p",
+                dst_colorspace=colours.Colorspace.ITU709,
+                dst_color_range=colours.ColorRange.MPEG,
+            )
+            frame.pts, frame.time_base = stamp, base
+            container.mux(stream.encode(frame))
+        container.mux(stream.encode())

@@ -22,7 +22,7 @@ FRAMES = 48
 
 
 class Crop(NamedTuple):
-    """What the encoder sees of one frame; state is None between states."""
+    """Holds what the encoder sees of one frame; state is None between states."""
 
     image: NDArray[np.uint8]  # (size, size, 3)
     family: str

@@ -41,8 +41,8 @@ WRONG = 0.3  # of first and last pictures that are one picture off
 
 @dataclass
 class Effort:
-    """What a person did: clicks on pictures, and actions, which are clicks, a key for the state of
-    each mark, and Enter for each strip."""
+    """Counts what a person did: clicks on pictures, and actions, which are clicks, a key for the
+    state of each mark, and Enter for each strip."""
 
     clicks: int = 0
     actions: int = 0
